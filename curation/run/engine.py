@@ -243,6 +243,7 @@ class Worker:
             self._handle.store,
             self._run_id,
             self._owner,
+            with_budget=self._with_budget,
             patience_seconds=self._patience_seconds,
             stopped=lambda: self._handle.stopping,
         )
@@ -505,7 +506,7 @@ class Worker:
         """Look up the answer; if there is none, reserve its maximum cost, call, store."""
         if self._stopping:
             raise Stopped
-        max_usd = self._provider.max_usd(request) if self._with_budget else 0.0
+        max_usd = self._provider.max_usd(request)
         found = await self._journal.find(request.keys, max_usd)
         wait = BUDGET_SECONDS
         while isinstance(found, Grant) and not found.granted:
