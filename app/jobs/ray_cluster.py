@@ -60,6 +60,10 @@ class Resources:
         return {"entrypoint_num_cpus": self.cpus * count, "entrypoint_num_gpus": gpus}
 
 
+def _workers(job: Job) -> int:
+    return TrainStart.stored(job.config).workers if job.kind == "train" else 1
+
+
 def _number(name: str, default: float) -> float:
     given = os.environ.get(name) or str(default)
     try:
@@ -130,16 +134,20 @@ def without_password(url: str) -> str:
     return shown.render_as_string(hide_password=False)
 
 
-def environment_of(store: Store) -> dict[str, str]:
-    """The environment of a job on the cluster: store and shared folder, no secrets."""
+def environment_of(store: Store, job: Job) -> dict[str, str]:
+    """The environment of a job on the cluster: store and shared files, no secrets.
+
+    With INF_FILES a node has an INF_HOME of its own; a training over several nodes shares one.
+    """
+    is_shared = not files_root() or _workers(job) > 1
     return (
         PROCESS_DEFAULTS
         | SAFE_PATH
         | {
             "INF_DATABASE_URL": without_password(store.url),
-            "INF_HOME": str(home()),
             "PYTHONUNBUFFERED": "1",
         }
+        | ({"INF_HOME": str(home())} if is_shared else {})
         | ({"INF_FILES": files_root()} if files_root() else {})
         | ({"INF_DATABASE_SCHEMA": database_schema()} if database_schema() else {})
     )
@@ -164,7 +172,7 @@ class RayCluster:
         if self.state(name) != UNKNOWN:
             return name
         each = {"INF_RAY_CPUS": str(resources.cpus), "INF_RAY_GPUS": str(resources.gpus)}
-        runtime: dict[str, Any] = {"env_vars": environment_of(store) | each}
+        runtime: dict[str, Any] = {"env_vars": environment_of(store, job) | each}
         if folder := os.environ.get("INF_RAY_WORKING_DIR"):
             runtime["working_dir"] = folder
         self._ask(

@@ -64,7 +64,7 @@ class JobHandle:
         with store.read() as session:
             job = jobs.get_job(session, job_id)
             self.kind, self.config, self.started_by = job.kind, dict(job.config), job.started_by
-            self.launcher = job.launcher
+            self.launcher, self.home = job.launcher, job.home
         self.meter = Meter()
         self._stop = threading.Event()
         self._lost = False

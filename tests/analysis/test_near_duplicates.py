@@ -1,4 +1,5 @@
 import random
+import tracemalloc
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -74,3 +75,13 @@ def test_the_clusters_are_those_of_all_pairs_compared() -> None:
                 old, new = max(label[a], label[b]), min(label[a], label[b])
                 label = [new if value == old else value for value in label]
     assert near_duplicate_keys(texts) == label
+
+
+def test_the_bands_of_many_texts_take_little_memory() -> None:
+    texts = [f"{number} text of {number * 7} words, {number**2}" for number in range(4_000)]
+    tracemalloc.start()
+    keys = near_duplicate_keys(texts)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(keys) == len(texts)
+    assert peak < 1_500 * len(texts)

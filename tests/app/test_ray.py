@@ -328,7 +328,7 @@ def test_without_the_token_nothing_is_taken_and_the_job_says_so(
 def test_no_password_is_told_to_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     store = Store("postgresql+psycopg://ann:open-sesame@db.example/inf?sslpassword=open-sesame")
-    told = " ".join(environment_of(store).values())
+    told = " ".join(environment_of(store, Job(kind="curate", config={})).values())
     assert "ann@db.example/inf" in told
     assert "open-sesame" not in told and KEY not in told
 

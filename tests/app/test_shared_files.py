@@ -19,15 +19,18 @@ from analysis.embed.embedding import encode, model_identity
 from analysis.files import shared
 from analysis.files.shared import here, is_there, newer_log, share, share_log, share_the_rest
 from app.access.identity import owner
-from app.jobs import launching, processes, supervisors
+from app.jobs import entry, launching, processes, supervisors
+from app.jobs.ray_cluster import environment_of
 from app.jobs.supervisor import supervise
 from app.operations import jobs as operations
 from app.operations.jobs import JobLog
 from app.operations.releases import new_folder
-from db.errors import InfError, Refused
+from db.errors import InfError, NotFound, Refused
 from db.home import home_ids
 from db.jobs import jobs
+from db.jobs.runner import JobHandle
 from db.store.store import Store
+from db.tables import Job
 from trainer.data.release_files import find_release, read_release
 
 TESTS = Path(__file__).resolve().parent.parent
@@ -235,6 +238,40 @@ def test_a_release_and_the_log_of_one_machine_are_used_on_another(
     assert pushed.code == 0, pushed.err
     with pytest.raises(Refused, match="already exists"):
         new_folder("mine")
+
+
+def test_a_node_of_a_cluster_without_the_files_refuses_what_reads_or_makes_some(
+    sqlite_store: Store, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def handled(config: dict[str, object], kind: str = "curate") -> None:
+        with sqlite_store.write() as session:
+            job = jobs.enqueue_job(session, kind, config, launcher="http://head:8265")
+            session.commit()
+        machine("node")
+        entry.handle(JobHandle(sqlite_store, job.id, 1))
+
+    monkeypatch.delenv("INF_FILES")
+    one = machine("one")
+    with pytest.raises(Refused, match="mount that folder on every node"):
+        handled({"dataset": "books", "out": str(one / "releases/mine")}, "export")
+    machine("one")
+    with pytest.raises(Refused, match="or set INF_FILES"):
+        handled({"benchmark": str(one / "releases/mine")}, "evaluate")
+    machine("one")
+    with pytest.raises(NotFound):  # its run: it names no file
+        handled({"run_id": 7})
+
+
+def test_nodes_of_a_cluster_have_a_home_of_their_own_where_files_are_shared(
+    sqlite_store: Store, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = machine("one")
+    run, training = Job(kind="curate", config={}), Job(kind="train", config={"workers": 2})
+    sent = environment_of(sqlite_store, run)
+    assert "INF_HOME" not in sent and sent["INF_FILES"].startswith("file://")
+    assert environment_of(sqlite_store, training)["INF_HOME"] == str(one), "its nodes meet there"
+    monkeypatch.delenv("INF_FILES")
+    assert environment_of(sqlite_store, run)["INF_HOME"] == str(one)
 
 
 def test_a_job_of_one_machine_is_run_by_the_other_unless_it_names_a_file_there(
