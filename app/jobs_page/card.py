@@ -5,10 +5,12 @@ from typing import Any
 
 import streamlit as st
 
-from app.access.session_user import failures_shown
+from app.access.session_user import current_user, failures_shown
 from app.jobs import launching
 from app.jobs_page import actions
-from app.kit.page import draw_status
+from app.kit.menu import may_open
+from app.kit.page import draw_hand_off, draw_status
+from app.operations import jobs as jobs_of
 from app.operations.jobs import JobRow
 from app.text.numbers import duration
 from app.text.plain import plain
@@ -80,6 +82,28 @@ def draw_progress(job: Job, *, key: str) -> None:
                 st.caption(plain(remedy) + code)
         if missing := missing_gpu_warning(parts_of(job.resources)):
             st.warning(plain(missing), icon=":material/warning:")
+
+
+def draw_last_failure(kind: str, followed: str) -> None:
+    """The newest job of the kind where it failed, unless the session follows it under this key."""
+    user = current_user()
+    if user is None or not may_open(user, "jobs"):
+        return
+    job = jobs_of.newest(user, kind)
+    if job is not None and job.id != st.session_state.get(followed):
+        draw_failure(job)
+
+
+def draw_failure(job: Job) -> None:
+    """Why the job failed, what to do, and the way to it; nothing for one that did not fail."""
+    if job.status not in ("failed", "lost"):
+        return
+    error = in_pages(job.error or "").rstrip(".")
+    st.warning(
+        plain(f"Job {job.id} {job.status}{': ' * bool(error)}{error}. {remedy_of(job)}"),
+        icon=":material/error:",
+    )
+    draw_hand_off("jobs", f"Show job {job.id}", job=job.id)
 
 
 def remedy_of(job: Job) -> str:

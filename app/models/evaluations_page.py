@@ -6,7 +6,7 @@ from uuid import uuid4
 import streamlit as st
 
 from app.access.session_user import action, notify, require_permission
-from app.jobs_page.card import follow_job
+from app.jobs_page.card import draw_last_failure, follow_job
 from app.kit.choice import choose, take_from_url
 from app.kit.page import draw_drawer, draw_empty, draw_hand_off, draw_heading
 from app.models.comparison import draw_comparison, newest_of_each
@@ -130,6 +130,7 @@ draw_heading(
 )
 if "evaluations.job" in st.session_state:
     follow_job(st.session_state["evaluations.job"], key="evaluations.follow")
+draw_last_failure("evaluate", "evaluations.job")
 if not known.benchmarks:
     draw_empty(
         "No evaluations yet.",

@@ -143,6 +143,13 @@ def list_some(
     return Listed[JobRow].page(rows, offset=offset, total=total)
 
 
+def newest(actor: Actor, kind: str) -> Job | None:
+    """The newest job of the kind that the actor may see."""
+    _mark_lost()
+    with reading(actor, RIGHT) as session:
+        return next(iter(jobs.list_jobs(session, kind=kind, limit=1)), None)
+
+
 def count(actor: Actor) -> dict[str, int]:
     """How many jobs there are by status."""
     with reading(actor, RIGHT) as session:

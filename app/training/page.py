@@ -6,11 +6,10 @@ import streamlit as st
 
 from app.access.session_user import require_permission
 from app.jobs_page.actions import read_job
-from app.jobs_page.card import LIVE, follow_job, remedy_of
+from app.jobs_page.card import LIVE, draw_failure, follow_job
 from app.jobs_page.curves import draw_curves
 from app.kit.choice import choose, take_from_url
 from app.kit.frame.dataset import chosen_dataset
-from app.kit.frame.links import page_link
 from app.kit.menu import may_open
 from app.kit.page import (
     draw_drawer,
@@ -25,7 +24,6 @@ from app.operations.models import ModelRow
 from app.operations.trainings import TrainableRelease, TrainingRow
 from app.releases.push import draw_push
 from app.text.plain import plain
-from app.text.remedies import in_pages
 from app.text.reviews import reviews_words
 from app.training import actions
 from app.training.form import draw_form
@@ -120,21 +118,6 @@ def first_watched(found: list[TrainingRow]) -> TrainingRow:
     return next((each for each in found if each.status in (*LIVE, "done")), found[0])
 
 
-def draw_unwatched(found: list[TrainingRow], shown: int) -> None:
-    """The newest training where it failed and another one is shown: why, and what to do."""
-    newest = found[0]
-    if newest.status not in ("failed", "lost") or newest.id == shown:
-        return
-    job = read_job(newest.id)
-    error = in_pages(job.error or "").rstrip(".")
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.warning(
-            plain(f"Job {job.id} {job.status}{': ' * bool(error)}{error}. {remedy_of(job)}"),
-            icon=":material/error:",
-        )
-        page_link("train", "Show it", parameters={"job": job.id}, width="content")
-
-
 def draw_watch(found: list[TrainingRow]) -> None:
     """One training and its curves, with those of others for comparison."""
     st.header("Progress", anchor=False)
@@ -151,8 +134,9 @@ def draw_watch(found: list[TrainingRow]) -> None:
             name=lambda job_id: names[job_id],
             default=lambda: first_watched(found).id,
         )
-    with above:
-        draw_unwatched(found, shown)
+    if found[0].id != shown:
+        with above:
+            draw_failure(read_job(found[0].id))
     rest = [job_id for job_id in names if job_id != shown]
     others = []
     if rest:

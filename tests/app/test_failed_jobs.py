@@ -6,6 +6,7 @@ import pytest
 import sqlalchemy as sa
 from app_pages import open_page, words
 from conftest import Ran
+from grown_dataset import grown
 from sqlalchemy import select
 
 import inf_studio
@@ -131,3 +132,22 @@ def test_an_error_in_json_has_message_code_and_remedy_apart_and_the_former_text(
     wrong = inf("runs", "list", "--statuss", "x", "--json")
     assert (wrong.code, wrong.json["code"]) == (2, "arguments_invalid")
     assert wrong.json["message"] == wrong.json["error"] and "--help" in wrong.json["remedy"]
+
+
+@pytest.mark.parametrize(("kind", "page"), [("evaluate", "evaluations"), ("project", "coverage")])
+def test_the_page_of_its_results_names_a_failed_job_until_a_later_one_ends_well(
+    here: Store, kind: str, page: str
+) -> None:
+    grown(here)
+    for status, shown in (("failed", True), ("lost", True), ("done", False), ("cancelled", False)):
+        with here.write() as session:
+            job = jobs.enqueue_job(session, kind, {"n": 1})
+            job.status, job.error, job.remedy = status, "no file `x`", "give `dataset=NAME`"
+            session.commit()
+            number = job.id
+        at = open_page(page)
+        told = [each.value.replace("\\", "") for each in at.warning]
+        assert not at.exception
+        assert [each.startswith(f"Job {number} {status}: no file") for each in told] == [
+            True
+        ] * shown
