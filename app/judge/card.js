@@ -796,8 +796,11 @@ class JudgingCard extends OutboxCard {
     const tools = make("div", "tools");
     const isExample = this.current.round !== undefined;
     const acts = this.acts();
-    const tool = (action, label) =>
-      this.button(this.t(label), "tool", acts[action], this.keyOf(action));
+    const tool = (action, label) => {
+      const button = this.button(this.t(label), "tool", acts[action], this.keyOf(action));
+      button.dataset.action = action;
+      return button;
+    };
     this.flagButton = tool("flag", "card.flag");
     this.flagButton.setAttribute("aria-pressed", String(this.flagged));
     this.markButtons = {

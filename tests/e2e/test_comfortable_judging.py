@@ -7,7 +7,7 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from browser import PATIENCE, settled, wait_past_dwell, wait_until
 from full_store import fill
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 from restartable import Restartable
 from sqlalchemy import select, update
 from study_world import judgments, make_world, sampled_study
@@ -113,9 +113,23 @@ def test_axe_finds_nothing_of_ours_on_any_page(
         found += [f"390 px {one}" for one in ours(page)]
         wide = "(part => part.scrollWidth > part.clientWidth)(document.querySelector('.stMain'))"
         found += [f"390 px {view.name}: wider than the screen"] if page.evaluate(wide) else []
+        if view.name == "judge":
+            for label in ("None of them", "Skip", "Undo"):
+                button = page.locator(".card").get_by_role("button", name=label)
+                found += [] if button.is_visible() and in_sight(button) else [f"390 px {label}"]
         page.set_viewport_size({"width": 1280, "height": 900})
     page.close()
     assert found == []
+
+
+def in_sight(part: Locator) -> bool:
+    """Whether all of it is within the window, without scrolling."""
+    return bool(
+        part.evaluate(
+            "node => { const at = node.getBoundingClientRect(); return at.top >= 0 && at.left >= 0"
+            " && at.bottom <= innerHeight && at.right <= innerWidth; }"
+        )
+    )
 
 
 def test_a_day_in_german_loses_nothing_to_a_reload_or_the_end_of_the_session(
