@@ -217,14 +217,14 @@ class Unwatched:
         of_page = {"sessionId": self.session} if self.session else {}
         message = {"id": self.number, "method": method, "params": given, **of_page}
         self.socket.send(json.dumps(message))
-        while (told := json.loads(self.socket.recv())).get("id") != self.number:
-            self.handlers.get(told.get("method"), lambda _: None)(told["params"])
-        return told["result"]
+        while (got := json.loads(self.socket.recv())).get("id") != self.number:
+            self.handlers.get(got.get("method"), lambda _: None)(got["params"])
+        return got["result"]
 
     def measured(self) -> dict[str, Any]:
-        """What the page has measured; asked without `Runtime.enable`, which would listen."""
-        asked = self.send("Runtime.evaluate", expression="window.measured", returnByValue=True)
-        return asked["result"].get("value") or {"settled": None}
+        """What the page has measured; read without `Runtime.enable`, which would listen."""
+        got = self.send("Runtime.evaluate", expression="window.measured", returnByValue=True)
+        return got["result"].get("value") or {"settled": None}
 
     @contextmanager
     def page(self, width: int) -> Iterator[Traffic]:
