@@ -16,11 +16,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 async def ask(url: str, in_flight: int, calls: int) -> None:
     """Send a number of requests, some at once."""
     from curation.recipe.prompt import FOLDER, messages, read_prompt
-    from curation.recipe.tasks import TASKS
+    from curation.recipe.tasks import tasks_of
+    from db.shape import INF_IR
 
-    prompt = read_prompt(
-        "instruction_negative", TASKS["instruction_negative"], "instruction_negative.md", FOLDER
-    )
+    task = "instruction_negative"
+    prompt = read_prompt(task, tasks_of(INF_IR)[task], f"{task}.md", FOLDER)
     client = AsyncOpenAI(
         base_url=url, api_key="none", http_client=DefaultAioHttpClient(), max_retries=0
     )

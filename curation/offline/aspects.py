@@ -4,6 +4,7 @@ An aspect is a kind and a value: it mentions a term, it shows a facet, or it is 
 value is always an object in its phrases, never their subject: no verb has to agree with it.
 """
 
+import re
 from dataclasses import dataclass
 
 from analysis.text.words import mentions, words
@@ -118,3 +119,26 @@ class Aspect:
         ways = _PHRASES[language][self.kind]
         value = BY_NAME[self.value].description if self.kind == FACET else self.value
         return ways[variant % len(ways)].format(v=f"{self.article} {value}".strip())
+
+
+def aspect_of(instruction: str) -> Aspect | None:
+    """What an instruction asks for, read from its words; None for one that no rule writes."""
+    for kind, pattern in _READ:
+        if found := pattern.fullmatch(instruction):
+            return Aspect(kind, BY_DESCRIPTION[found[1]].name if kind == FACET else found[1])
+    return None
+
+
+BY_DESCRIPTION = {facet.description: facet for facet in BY_NAME.values()}
+_VALUES = {SHORTER: r"(\d+)", LONGER: r"(\d+)", FACET: f"({'|'.join(BY_DESCRIPTION)})"}
+_READ = tuple(
+    (
+        kind,
+        re.compile(
+            _VALUES.get(kind, "(?:(?:an?|the) )?(.+)").join(map(re.escape, way.split("{v}")))
+        ),
+    )
+    for phrases in _PHRASES.values()
+    for kind in (SHORTER, LONGER, FACET, YEAR, TERM)  # a name's and a place's are a term's
+    for way in phrases.get(kind, ())
+)

@@ -7,18 +7,19 @@ Validations that arrive together are embedded together, in a thread.
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from curation.judges.embedding import EmbeddingJudge
 from curation.judges.judge import Choice, ItemView
+from curation.offline.aspects import aspect_of
 from curation.offline.vocabulary import Vocabulary
 from curation.offline.writing import CannotWrite, Writer
 from curation.providers.provider import Answer, ProviderState, Request, RowFailed
-from curation.recipe.tasks import TASKS
+from curation.recipe.tasks import tasks_of
 from db.question import NO, YES, Question
-from db.shape import GroupText, ListText
+from db.shape import INF_IR, GroupText, ListText
 from db.store.store import Store
 
 AT_ONCE = 1024
@@ -54,7 +55,7 @@ class OfflineProvider:
         if request.texts:
             return self._texts(request)
         write = getattr(self._writer, request.task, None)
-        if request.task not in TASKS or write is None:
+        if write is None or request.task not in tasks_of(INF_IR):
             raise RowFailed("no_rule_fits", f"there is no offline rule for {request.task}")
         query, document = request.inputs["query_positive"], request.inputs["document"]
         assert isinstance(query, str) and isinstance(document, str)
@@ -62,7 +63,7 @@ class OfflineProvider:
             text = write(query, document)
         except CannotWrite as error:
             raise RowFailed(error.reason, str(error)) from error
-        return Answer(f"{TASKS[request.task].gives}: {text}")
+        return Answer(f"{request.gives}: {text}")
 
     def _texts(self, request: Request) -> Answer:
         """The texts of a step: by what is claimed of them, as far as a rule can write it."""
@@ -120,7 +121,7 @@ class OfflineProvider:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _judged(self, request: Request) -> Answer:
-        choice = await self._choice(request, request.inputs["passages"])
+        choice = await self._choice(request.inputs, request.inputs["passages"])
         word = "none" if choice.position is None else str(choice.position + 1)
         return Answer(f"Choice: {word}")
 
@@ -128,11 +129,18 @@ class OfflineProvider:
         """An answer by the cosine of a passage with its instruction and query, as the pick is.
 
         A score is the cosine, a grade its step of as many equal ones, and yes at least YES_FROM.
+        Yes or no about an instruction in the words of a rule is answered by that rule, and the
+        cosine is with the query alone: it rarely tells what violates one from what satisfies it.
         """
         passage = request.inputs.get("passage")
         if passage is None:
             raise RowFailed("no_rule_fits", f"there is no offline rule for {request.task}")
-        choice = await self._choice(request, [str(passage)])
+        inputs = dict(request.inputs)
+        if question.kind == "yes_no" and (aspect := aspect_of(str(inputs.get("instruction", "")))):
+            if not aspect.holds(str(passage)):
+                return Answer(f"Answer: {NO}")
+            del inputs["instruction"]
+        choice = await self._choice(inputs, [str(passage)])
         cosine = min(max(float(choice.detail["scores"][0]), 0.0), 1.0)
         if question.kind == "grade":
             step = min(int(cosine * len(question.answers)), len(question.answers) - 1)
@@ -141,8 +149,8 @@ class OfflineProvider:
             return Answer(f"Answer: {YES if cosine >= YES_FROM else NO}")
         return Answer(f"Score: {cosine:.4f}")
 
-    async def _choice(self, request: Request, passages: Sequence[str]) -> Choice:
-        instruction, query = (str(request.inputs.get(one, "")) for one in ("instruction", "query"))
+    async def _choice(self, inputs: Mapping[str, Any], passages: Sequence[str]) -> Choice:
+        instruction, query = (str(inputs.get(one, "")) for one in ("instruction", "query"))
         future: asyncio.Future[Choice] = asyncio.get_running_loop().create_future()
         self._waiting.append((ItemView(instruction, query, tuple(passages)), future))
         if self._judging is None or self._judging.done():

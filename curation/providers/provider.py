@@ -29,7 +29,7 @@ class Request:
 
     `scope`: what limits whose answers it takes: the server group, the seed, a fresh run. Calls
     before servers were recorded have none; they are looked up by `older_key`. `gives`: what the
-    answer is labelled with; None: what InF-IR's task of this name gives. `question`: a check's.
+    answer is labelled with. `question`: a check's.
     `texts`: those of a group that a step gives; `pair`: its query and passage, for rules.
     """
 
@@ -43,7 +43,7 @@ class Request:
     failed_attempts: int = 0  # of its group, in earlier lives of the run; no part of the key
     scope: Mapping[str, Any] = field(default_factory=dict)
     # no part of the key: the task and its prompt determine them
-    gives: Gives | None = None
+    gives: Gives = field(kw_only=True)
     question: Question | None = None
     texts: tuple[GroupText, ...] = ()
     pair: tuple[str, str] = ("", "")

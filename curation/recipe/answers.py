@@ -18,7 +18,7 @@ from curation.recipe.characters import cleaned
 from curation.recipe.leftovers import find_leftover, find_refusal
 from curation.recipe.prompt import Prompt
 from curation.recipe.reasoning import UnclosedReasoning, strip_reasoning
-from curation.recipe.tasks import GIVES, JUDGED, TASKS, Gives, Task
+from curation.recipe.tasks import GIVES, JUDGED, Gives, Task
 from db.errors import BadInput
 from db.question import NO, YES, Question, score
 from db.shape import GroupText, ListText, text_name
@@ -90,7 +90,7 @@ def parse(
     task: Task,
     answer: str,
     *,
-    gives: Gives | None = None,
+    gives: Gives,
     candidates: int = 0,
     prompt: Prompt | None = None,
     given: Mapping[str, str] | None = None,
@@ -101,10 +101,9 @@ def parse(
     With a `question`, the answer to it in its stored form (`db.question`).
 
     `prompt` and `given` (the inputs that are texts) distinguish echoes and leftovers from text.
-    `gives`: the label of the answer; None: that of InF-IR's task of this name.
+    `gives`: the label of the answer.
     Instructions and queries are cut at their first newline (the paper's B.1). Raises Unparsable.
     """
-    gives = gives or TASKS[task].gives
     plain = _plain(task, answer)
     if gives == "Choice":
         return _choice(task, plain, candidates)

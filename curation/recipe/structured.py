@@ -8,7 +8,7 @@ answer has exactly the keys of its schema.
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
-from curation.recipe.tasks import JUDGED, TASKS, Gives, Task
+from curation.recipe.tasks import JUDGED, Gives, Task
 from db.question import Question
 from db.shape import GroupText, ListText
 from db.values import AMBIGUOUS
@@ -29,7 +29,7 @@ DESCRIPTIONS: Final[dict[Gives, str]] = {
 
 def response_format(
     task: Task,
-    gives: Gives | None = None,
+    gives: Gives,
     question: Question | None = None,
     texts: Sequence[GroupText] = (),
 ) -> dict[str, Any]:
@@ -38,7 +38,6 @@ def response_format(
     `question`: whose answers the schema lists, where they are a list. `texts`: those of a step
     that gives several.
     """
-    gives = gives or TASKS[task].gives
     if gives == "Texts":
         return _schema(task, {text.column: _of_text(text) for text in texts})
     value: dict[str, Any] = {"type": "string", "description": DESCRIPTIONS[gives]}
@@ -82,7 +81,7 @@ def _schema(task: Task, properties: dict[str, Any]) -> dict[str, Any]:
 
 def json_hint(
     task: Task,
-    gives: Gives | None = None,
+    gives: Gives,
     question: Question | None = None,
     texts: Sequence[GroupText] = (),
 ) -> str:

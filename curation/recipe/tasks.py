@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from db.question import Kind
-from db.shape import INF_IR, GroupText, Shape, Step
+from db.shape import GroupText, Shape, Step
 
 Task = str
 Gives = Literal["Instruction", "Query", "Passage", "Texts", "Choice", "Answer", "Grade", "Score"]
@@ -148,6 +148,3 @@ def _facts(shape: Shape, text: GroupText) -> TaskSpec:
         needed=(query, instruction) if text.field == "passage" else (),
         texts=(text,),
     )
-
-
-TASKS: Final = tasks_of(INF_IR)

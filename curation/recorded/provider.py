@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from curation.providers.provider import Answer, ProviderState, Request, RowFailed
-from curation.recipe.tasks import TASKS
 from curation.recorded import NAME
 from curation.recorded.recording import Recording
 from db.values import NONE
@@ -34,7 +33,7 @@ class RecordedProvider:
         query, document = request.inputs.get("query_positive"), request.inputs["document"]
         assert isinstance(document, str)
         text = None
-        if isinstance(query, str) and request.task in TASKS:
+        if isinstance(query, str):
             text = self._recording.text(request.task, query, document)
         if text is None:
             raise RowFailed(
@@ -42,8 +41,7 @@ class RecordedProvider:
                 "nothing was recorded for this pair: `recorded` replays the demo set alone; "
                 "choose another provider for data of your own",
             )
-        label = TASKS[request.task].gives.lower()
-        return Answer(json.dumps({label: text}, ensure_ascii=False))
+        return Answer(json.dumps({request.gives.lower(): text}, ensure_ascii=False))
 
     def _judged(self, request: Request) -> Answer:
         instruction, query = request.inputs["instruction"], request.inputs["query"]

@@ -18,14 +18,15 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from curation.recipe.tasks import TASKS, Task
+from curation.recipe.tasks import Task, tasks_of
 from db.corpus.datasets import text_sha256
 from db.errors import BadInput
+from db.shape import INF_IR
 from db.values import NONE
 
 SHIPPED = Path(__file__).parent.parent / "demo" / "recording"
 GROUPS, JUDGMENTS = "groups.jsonl", "judgments.jsonl"
-WRITTEN: tuple[Task, ...] = tuple(task for task in TASKS if TASKS[task].gives != "Choice")
+WRITTEN: tuple[Task, ...] = tuple(task for task, spec in tasks_of(INF_IR).items() if spec.texts)
 
 
 def pair_key(query: str, document_sha256: str) -> str:

@@ -15,8 +15,11 @@ from curation.recipe.completion import how_it_ended, read_completion
 from curation.recipe.drop_reasons import DROP_REASONS
 from curation.recipe.leftovers import find_leftover
 from curation.recipe.prompt import FOLDER, read_prompt
-from curation.recipe.tasks import TASKS, Gives
+from curation.recipe.tasks import Gives, tasks_of
 from curation.recorded.recording import SHIPPED
+from db.shape import INF_IR
+
+TASKS = tasks_of(INF_IR)
 
 CASES = list(cases())
 CANDIDATES = 6
@@ -42,7 +45,14 @@ def outcome(case: Case) -> tuple[str | None, str | None]:
     prompt = read_prompt(task, TASKS[task], f"{task}.md", FOLDER)
     given = None if task == "validation" else case.given
     try:
-        return parse(task, found.text, candidates=CANDIDATES, prompt=prompt, given=given), None
+        return parse(
+            task,
+            found.text,
+            gives=TASKS[task].gives,
+            candidates=CANDIDATES,
+            prompt=prompt,
+            given=given,
+        ), None
     except Unparsable as error:
         assert str(error), "a drop says why"
         return None, error.reason
@@ -89,7 +99,7 @@ def test_an_answer_made_to_keep_the_parser_busy_is_read_within_a_second(answer: 
     began = time.process_time()
     for task in TASKS:
         with contextlib.suppress(Unparsable):
-            parse(task, answer, candidates=CANDIDATES, given={})
+            parse(task, answer, gives=TASKS[task].gives, candidates=CANDIDATES, given={})
     assert time.process_time() - began < 6.0, "a second for each of six tasks"
 
 

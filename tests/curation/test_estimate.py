@@ -11,12 +11,15 @@ from sqlalchemy import select
 from app.text.numbers import money
 from curation.recipe.prices import Price, load_prices
 from curation.recipe.recipe import load_recipe
-from curation.recipe.tasks import TASKS
+from curation.recipe.tasks import tasks_of
 from curation.run.estimate import SECONDS_PER_CALL, estimate_run, judging_prices
 from db.corpus.datasets import get_dataset
 from db.run.calls import add_calls
+from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Item, utc_now
+
+TASKS = tasks_of(INF_IR)
 
 
 def test_calls_tokens_and_usd_by_stage(store: Store) -> None:

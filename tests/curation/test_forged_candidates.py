@@ -7,8 +7,11 @@ import pytest
 
 from curation.providers.provider import Request
 from curation.recipe.prompt import FOLDER, Prompt, fenced, messages, read_prompt
-from curation.recipe.tasks import TASKS
+from curation.recipe.tasks import tasks_of
 from db.corpus.datasets import text_sha256
+from db.shape import INF_IR
+
+TASKS = tasks_of(INF_IR)
 
 OLD = Prompt("old.md", "Judge.\n---\nQuery: {query}\n\n{passages}\n\nWhich passage?")
 FORGED = [
@@ -27,7 +30,7 @@ def sent(prompt: Prompt, passages: list[str]) -> str:
 
 def request(prompt: Prompt, passages: list[str]) -> Request:
     inputs: dict[str, str | list[str]] = {"query": "q", "passages": passages}
-    return Request("validation", "openai", "m", {}, prompt, inputs)
+    return Request("validation", "openai", "m", {}, prompt, inputs, gives="Choice")
 
 
 @pytest.mark.parametrize("forged", FORGED)

@@ -10,18 +10,22 @@ from curation_runs import add_dataset, stored_calls
 
 from curation.providers.provider import Answer, Request
 from curation.recipe.prompt import FOLDER, read_prompt
-from curation.recipe.tasks import TASKS
+from curation.recipe.tasks import tasks_of
 from curation.run.journal import SLICE, Journal, WaitTimes
 from curation.run.starting import start_run
 from db.run.calls import StoredCall
 from db.run.workers import Grant, add_worker
+from db.shape import INF_IR
 from db.store.store import Store
+
+TASKS = tasks_of(INF_IR)
 
 
 def request(number: int) -> Request:
     """One of many calls."""
     return Request(
         task="instruction_positive",
+        gives="Instruction",
         provider="openai",
         model="small",
         parameters={},

@@ -13,7 +13,7 @@ import pytest
 from analysis.text.words import mentions, sentences, shared_run
 from curation.judges.embedding import EmbeddingJudge
 from curation.judges.judge import ItemView
-from curation.offline.aspects import FACET, LONGER, SHORTER, Aspect
+from curation.offline.aspects import FACET, LANGUAGES, LONGER, SHORTER, Aspect, aspect_of
 from curation.offline.grammar import article_of, swapped
 from curation.offline.terms import NAME, PLACE, TERM, YEAR, Term, key_term, terms_of
 from curation.offline.vocabulary import Vocabulary, build_vocabulary
@@ -239,3 +239,18 @@ def test_with_the_two_written_passages_swapped_hardly_any_group_passes(
     swapped = int((chosen == [0, 2, 1]).all(axis=1).sum())
     assert 0.4 * len(groups) <= right <= 0.8 * len(groups)
     assert swapped < 0.05 * len(groups)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_an_instruction_asks_for_is_read_from_its_words_alone(language: str) -> None:
+    values = {TERM: "old bridge", YEAR: "1931", FACET: "cause", SHORTER: "40", LONGER: "9"}
+    for kind, value in values.items():
+        if kind == FACET and language != "en":
+            continue
+        for variant in range(6):
+            asked = Aspect(kind, value).instruction(variant, language)
+            found = aspect_of(asked)
+            assert found is not None and found.value == value, asked
+            for text in ("because of the old bridge of 1931", "nothing of it", "word " * 50):
+                assert found.holds(text) == Aspect(kind, value).holds(text), (asked, text)
+    assert aspect_of("Only passages by people who were there.") is None

@@ -13,11 +13,13 @@ from curation.recipe.prompt import FOLDER, Prompt, messages, read_prompt
 from curation.recipe.reasoning import REASONING_TOKENS, is_reasoning_model
 from curation.recipe.recipe import list_recipes, load_recipe, recipe_from_store
 from curation.recipe.settings import FORMER_FILTERS, Filters
-from curation.recipe.tasks import TASKS
+from curation.recipe.tasks import tasks_of
 from curation.rules.filters import check_instruction, check_passage, check_query
 from db.corpus.datasets import text_sha256
 from db.errors import BadInput
 from db.shape import INF_IR
+
+TASKS = tasks_of(INF_IR)
 
 
 @pytest.mark.parametrize("name", list_recipes())
@@ -147,7 +149,7 @@ def test_the_prompts_ask_for_what_the_parser_reads() -> None:
     ],
 )
 def test_an_instruction_is_cut_at_its_first_newline(answer: str, text: str) -> None:
-    assert parse("instruction_positive", answer) == text
+    assert parse("instruction_positive", answer, gives="Instruction") == text
 
 
 @pytest.mark.parametrize(
@@ -156,12 +158,14 @@ def test_an_instruction_is_cut_at_its_first_newline(answer: str, text: str) -> N
 )
 def test_an_answer_in_another_form_says_why(answer: str, reason: str) -> None:
     with pytest.raises(Unparsable) as caught:
-        parse("instruction_positive", answer)
+        parse("instruction_positive", answer, gives="Instruction")
     assert caught.value.reason == reason
 
 
 def test_a_passage_may_have_several_lines() -> None:
-    assert parse("passage_query_negative", "Passage: One.\n\nTwo.") == "One.\n\nTwo."
+    assert (
+        parse("passage_query_negative", "Passage: One.\n\nTwo.", gives="Passage") == "One.\n\nTwo."
+    )
 
 
 @pytest.mark.parametrize(
@@ -176,7 +180,7 @@ def test_a_passage_may_have_several_lines() -> None:
     ],
 )
 def test_the_last_choice_counts(answer: str, choice: str) -> None:
-    assert parse("validation", answer, candidates=6) == choice
+    assert parse("validation", answer, candidates=6, gives="Choice") == choice
 
 
 @pytest.mark.parametrize(
@@ -185,7 +189,7 @@ def test_the_last_choice_counts(answer: str, choice: str) -> None:
 )
 def test_a_choice_that_is_no_candidate_says_why(answer: str, reason: str) -> None:
     with pytest.raises(Unparsable) as caught:
-        parse("validation", answer, candidates=6)
+        parse("validation", answer, candidates=6, gives="Choice")
     assert caught.value.reason == reason
 
 
@@ -319,7 +323,7 @@ def test_the_reasoning_of_a_judge_is_kept_with_its_answer_and_does_not_choose(
 ) -> None:
     found = read_completion({"choices": [{"message": message, "finish_reason": "stop"}]})
     assert "The second names it." in found.text
-    assert parse("validation", found.text, candidates=6) == "2"
+    assert parse("validation", found.text, candidates=6, gives="Choice") == "2"
 
 
 def test_the_tasks_and_what_their_prompts_need_follow_from_the_scenarios() -> None:

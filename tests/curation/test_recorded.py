@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from curation.judges.judge import ItemView
 from curation.judges.registry import judge_named
-from curation.recipe.tasks import TASKS
+from curation.recipe.tasks import tasks_of
 from curation.recorded.recording import SHIPPED, WRITTEN, item_key, load_recording
 from db.corpus.datasets import text_sha256
 from db.errors import BadInput
@@ -20,6 +20,8 @@ from db.run.group_detail import get_group
 from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Pair, Passage
+
+TASKS = tasks_of(INF_IR)
 
 PAIRS = 6
 

@@ -30,6 +30,7 @@ def test_a_call_that_is_met_with_silence_is_given_up_and_tried_again(
     prompt = Prompt("p.txt", "Document: {document}\nQuery: {query_positive}")
     request = Request(
         task="instruction_positive",
+        gives="Instruction",
         provider="openai",
         model="small",
         parameters={},

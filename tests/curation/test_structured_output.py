@@ -11,11 +11,14 @@ from sqlalchemy import select
 from curation.recipe.answers import Unparsable, parse
 from curation.recipe.recipe import load_recipe
 from curation.recipe.structured import response_format
-from curation.recipe.tasks import TASKS
+from curation.recipe.tasks import tasks_of
 from db.errors import BadInput
 from db.run.group_detail import get_group
+from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Group
+
+TASKS = tasks_of(INF_IR)
 
 SETTINGS = ["model=small", "validation.model=judge"]
 
@@ -52,15 +55,18 @@ def test_a_run_ends_the_same_whatever_the_server_makes_of_a_schema(
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_schema_wants_every_key_and_no_other(task: str) -> None:
-    found = response_format(task)["json_schema"]  # type: ignore[arg-type]
+    found = response_format(task, TASKS[task].gives)["json_schema"]
     assert found["strict"] and found["schema"]["additionalProperties"] is False
     assert found["schema"]["required"] == list(found["schema"]["properties"])
 
 
 def test_json_is_read_by_its_schema_and_by_nothing_less() -> None:
-    assert parse("instruction_positive", '{"instruction": "Only x.\\nAnd y"}') == "Only x."
+    assert (
+        parse("instruction_positive", '{"instruction": "Only x.\\nAnd y"}', gives="Instruction")
+        == "Only x."
+    )
     good = json.dumps({"reasoning": "Choice: 1 is wrong", "choice": "2"})
-    assert parse("validation", good, candidates=3) == "2"
+    assert parse("validation", good, candidates=3, gives="Choice") == "2"
     for wrong in (
         '{"instruction": "x"',
         '{"instruction": 3}',
@@ -69,12 +75,14 @@ def test_json_is_read_by_its_schema_and_by_nothing_less() -> None:
         "{}",
     ):
         with pytest.raises(Unparsable) as error:
-            parse("instruction_positive", wrong)
+            parse("instruction_positive", wrong, gives="Instruction")
         assert error.value.reason == "unparsable"
     with pytest.raises(Unparsable, match="the query is empty"):
-        parse("query_negative", '{"query": "  "}')
+        parse("query_negative", '{"query": "  "}', gives="Query")
     with pytest.raises(Unparsable, match="chose passage 9 of 3"):
-        parse("validation", json.dumps({"reasoning": "", "choice": "9"}), candidates=3)
+        parse(
+            "validation", json.dumps({"reasoning": "", "choice": "9"}), candidates=3, gives="Choice"
+        )
 
 
 def test_an_output_that_is_neither_is_refused() -> None:

@@ -22,7 +22,7 @@ from curation.providers.provider import Request
 from curation.recipe.drop_reasons import DROP_REASONS, TOO_WEAK, reason_text, what_to_change
 from curation.recipe.prompt import FOLDER, read_prompt
 from curation.recipe.recipe import load_recipe
-from curation.recipe.tasks import TASKS
+from curation.recipe.tasks import tasks_of
 from curation.run.engine import curate
 from curation.run.starting import start_run
 from curation.servers.connection import environment_server
@@ -32,8 +32,11 @@ from db.run import group_queue
 from db.run.group_detail import get_group
 from db.run.group_queue import LEASE_SECONDS, claim_groups, renew_leases
 from db.run.runs import get_run
+from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Call, Group, GroupCall, Pair, Prompt, Run, utc_now
+
+TASKS = tasks_of(INF_IR)
 
 ASKED: dict[str, Any] = {"dataset": "small", "provider": "openai", "settings": ["model=small"]}
 
@@ -255,6 +258,7 @@ def test_the_wait_that_a_server_asks_for_is_kept(server: Server) -> None:
     server.faults, server.retry_after = {"429_retry_after": 1.0}, 0.3
     request = Request(
         task="instruction_positive",
+        gives="Instruction",
         provider="openai",
         model="small",
         parameters={},

@@ -157,7 +157,7 @@ def group_loss(
     columns: Sequence[Tensor],
     tables: dict[str, Any],
     temperature: float,
-    count: int = len(INF_IR.roles),
+    count: int,
 ) -> Tensor:
     """Mean cross-entropy of each anchor's own passage among its group's: −log softmax(s/τ)."""
     scores, own, _ = own_group_scores(columns, tables, count)
