@@ -111,17 +111,19 @@ def with_marks(points: "pd.DataFrame") -> "pd.DataFrame":
     bare = points["sign"].isna() if "sign" in points else np.ones(len(points), dtype=bool)
     if not bare.any():
         return points
-    pairs = zip(points["field"][bare], points["role"][bare], strict=True)
-    marks = [INF_IR.mark(str(field), str(role)) for field, role in pairs]
-    for name, values in (
-        ("sign", [mark.sign for mark in marks]),
-        ("shade", [mark.shade for mark in marks]),
-        ("beside", ["\n".join(mark.beside) for mark in marks]),
-    ):
-        found = points[name].astype(object) if name in points else np.empty(len(points), object)
-        found[bare] = values
-        points = points.assign(**{name: found})
-    return points.astype({"shade": np.int8})
+    found = {
+        name: points[name].to_numpy(object) if name in points else np.empty(len(points), object)
+        for name in ("sign", "shade", "beside")
+    }
+    kinds: dict[Any, Any] = points[bare].groupby(["field", "role"], observed=True).indices
+    for kind, rows in kinds.items():
+        mark = INF_IR.mark(*map(str, kind))
+        places = np.flatnonzero(bare)[rows]
+        for name, value in zip(found, (mark.sign, mark.shade, "\n".join(mark.beside)), strict=True):
+            found[name][places] = value
+    return points.assign(**found).astype(
+        {"shade": np.int8, "sign": "category", "beside": "category"}
+    )
 
 
 def fitted_places(table: pa.Table) -> dict[str, np.ndarray]:

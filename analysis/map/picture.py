@@ -127,7 +127,9 @@ def _veil(
 def coloured(points: "pd.DataFrame", colour_by: str) -> dict[str, str]:
     """The colour of each category, in the legend's order."""
     signs = sign_colours(points, SHADES) if colour_by == "role" else {}
-    order = [*signs, *sorted(set(map(str, categories_of(points, colour_by))) - signs.keys())]
+    column = "sign" if colour_by == "role" else colour_by
+    there = categories_of(points[[column]].drop_duplicates(), colour_by)
+    order = [*signs, *sorted(set(map(str, there)) - signs.keys())]
     return {
         name: signs.get(name) or CATEGORY_COLOURS[place % len(CATEGORY_COLOURS)]
         for place, name in enumerate(order)
