@@ -3,6 +3,7 @@
 # make test        all tests but the long ones
 # make test-long   the long ones: many kills, several processes or nodes, real models, journeys
 # make test-all    every test, as .ci/run does
+# make conformance  releases, checkpoints, scores and agreement in other people's software
 # make results     the tables of docs/results.md: base against trained, and more or fewer groups
 # make moving-picture, make contact-sheet   pictures of the app for README and docs, from a demo's
 #                  store (DEMO_HOME=.inf, or without it a demo of their own)
@@ -18,7 +19,7 @@ PYTEST ?= -n 2 --dist loadscope --no-loadscope-reorder
 # Bytecode is kept, whatever the caller's environment says: every command of a test imports us again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo install test test-fast test-long test-all lint wheel wheel-test docs results \
+.PHONY: demo install test test-fast test-long test-all conformance lint wheel wheel-test docs results \
   results-all gpu-check moving-picture contact-sheet clean
 
 RUN_TESTS = OMP_WAIT_POLICY=PASSIVE $(VENV)/bin/python -m pytest $(PYTEST)
@@ -40,6 +41,9 @@ test-long: $(VENV)/.installed-dev
 # Two runs: the workers of one would hold gigabytes at its end.
 test-all: $(VENV)/.installed-dev
 	$(RUN_TESTS) -m "not long" && others=0 || others=$$?; $(RUN_TESTS) -m long && exit $$others
+
+conformance: $(VENV)/.installed-dev
+	.ci/conformance
 
 results: $(VENV)/.installed-dev
 	$(VENV)/bin/python bench/results.py recipe dose

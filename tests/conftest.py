@@ -47,6 +47,7 @@ from db.tables import Job
 
 owners_process(True)
 
+collect_ignore = ["conformance"]  # in an environment of its own: .ci/conformance
 ROOT = Path(__file__).resolve().parent.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
 CHROMIUM = Path("/usr/bin/chromium")

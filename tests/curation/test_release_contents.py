@@ -52,6 +52,9 @@ def test_csv_keeps_quotes_and_lines_and_reads_with_the_right_types(
     assert first["instruction_positive"] == texts["instruction_positive"]
     assert first["query_negative"] == "NA" and first["drop_reason"] == ""
     assert first["hard_negative_document_1"] == "'" + texts["hard_negative_document_1"]
+    origin = load_afresh(tmp_path / "out", tmp_path, "provenance")["books"]
+    assert origin["types"] == configs_of(INF_IR)["provenance"]
+    assert origin["rows"][0]["confidence"] is None  # an empty cell of numbers
     assert json.loads((tmp_path / "out" / "release.json").read_text())["formula_guard"] is True
     assert "apostrophe" in (tmp_path / "out" / "README.md").read_text()
 

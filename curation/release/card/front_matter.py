@@ -1,6 +1,7 @@
 """The YAML front matter of a dataset card, as the Hub and `datasets` read it."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from huggingface_hub import DatasetCardData
@@ -81,10 +82,17 @@ def _data_files(facts: CardFacts) -> list[dict[str, Any]]:
             {"split": split, "path": _pattern(parts)}
             for split, parts in _by_split(facts, config).items()
         ]
-        more = {"keep_default_na": False} if facts.format == "csv" else {}
+        more = _of_csv(configs_of(facts.shape)[config]) if facts.format == "csv" else {}
         default = {"default": True} if config == "default" else {}
         found.append({"config_name": config, **default, "data_files": files, **more})
     return found
+
+
+def _of_csv(columns: Mapping[str, str]) -> dict[str, Any]:
+    """What pandas is to read: a text "NA" as it is, an empty number as none."""
+    numbers = [name for name, kind in columns.items() if kind.startswith(("int", "float"))]
+    more = {"na_values": {name: [""] for name in numbers}} if numbers else {}
+    return {"keep_default_na": False, **more}
 
 
 def _features(facts: CardFacts) -> list[dict[str, Any]]:
