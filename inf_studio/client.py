@@ -306,6 +306,11 @@ class Run(Started, rows.RunShownKeys):
         self._studio.call("runs stop", id=self.row["id"])
         return self.refresh()
 
+    def shrink(self, by: int = 1) -> Self:
+        """Let its newest workers leave; one stays (`runs shrink`). Raises InfError."""
+        self._studio.call("runs shrink", run_id=self.row["id"], by=by)
+        return self.refresh()
+
     @property
     def studies(self) -> "StudiesOfRun":
         """Its studies."""

@@ -399,6 +399,8 @@ def routes() -> tuple[Route, ...]:
         R("runs retry", "POST", "/runs/{run_id:int}:retry", "curate", RunRetry, Started,
           lambda a, w: runs.resume(a, w, started), 202),
         R("runs stop", "POST", "/runs/{id:int}:stop", "curate", RunStop, runs.RunShown, _stop_run),
+        R("runs shrink", "POST", "/runs/{run_id:int}:shrink", "curate", runs.RunShrink,
+          runs.RunShrunk, lambda a, w: runs.shrink(a, w)),
         R("runs drops", "GET", "/runs/{id:int}/drops", "curate", One, Listed[groups.DropRow],
           lambda a, w: groups.drops(a, w.id)),
         R("groups list", "GET", "/runs/{run_id:int}/groups", "groups", GroupsWanted,

@@ -17,7 +17,7 @@ from app.operations.overview import run
 from curation.providers.registry import PROVIDERS
 from curation.recipe.prices import Price
 from curation.rules.deciding import RunDecide
-from curation.run.starting import RunResume, RunStart
+from curation.run.starting import RunResume, RunStart, RunWork
 from db.errors import BadInput
 from db.requests import Request
 
@@ -116,6 +116,19 @@ def stop(run_id: int, cancel: bool = False) -> None:
     """Request that every worker of the run stops; calls in flight are completed and kept."""
     runs.stop(signed_in_user(), run_id, cancel=cancel)
     notify(f"Run {run_id} is {'cancelled' if cancel else 'paused'}; calls in flight are completed.")
+
+
+@action
+def grow(run_id: int) -> None:
+    """Queue a further worker of the run."""
+    runs.join(signed_in_user(), RunWork(run_id=run_id), _queuing("A further worker of run"))
+
+
+@action
+def shrink(run_id: int) -> None:
+    """Let the newest worker of the run leave."""
+    found = runs.shrink(signed_in_user(), runs.RunShrink(run_id=run_id))
+    notify(f"Job {found.leaving[0]} leaves run {run_id}; its groups are the others'.")
 
 
 set_width = acting(runs.change_concurrency, held={"calls": "curate.width-{0}"})

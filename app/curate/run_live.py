@@ -49,6 +49,22 @@ def draw_controls(run: RunSummary, concurrency: int, *, guard_tripped: bool = Fa
                 help="Takes effect within a second or two.",
             )
             st.button(
+                "One worker more",
+                key="curate.grow",
+                icon=":material/person_add:",
+                on_click=actions.grow,
+                args=(run.id,),
+                help="A further process shares the run: its groups, concurrent calls and budget.",
+            )
+            st.button(
+                "One worker less",
+                key="curate.shrink",
+                icon=":material/person_remove:",
+                on_click=actions.shrink,
+                args=(run.id,),
+                help="The newest process completes its calls in flight and leaves; one stays.",
+            )
+            st.button(
                 "Pause",
                 key="curate.pause",
                 icon=":material/pause:",

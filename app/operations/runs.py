@@ -1,4 +1,4 @@
-"""Runs: create, resume, join, estimate, list, show, check, pause."""
+"""Runs: create, resume, join, shrink, estimate, list, show, check, pause."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from analysis.found.runs import SharedParts
 from app.access.identity import Actor, TokenHolder
 from app.access.permissions import NEEDS, require
+from app.jobs.handed_over import forget
 from app.jobs.places import require_own_recipe, require_places
 from app.operations import groups
 from app.operations.acting import Launch, reading, writing
@@ -48,6 +49,7 @@ from db.assignment.hidden import hidden_pair
 from db.corpus.datasets import get_dataset
 from db.errors import Refused
 from db.events import record_event
+from db.jobs import jobs
 from db.people.budgets import take_budget
 from db.release.rows import use_snapshot
 from db.requests import Request, option
@@ -87,6 +89,21 @@ SETTINGS: Any = option((), "Override a setting.", names=("--set",), metavar="STA
 FILES: Any = option(
     {}, "Its files by name, one TOML and its prompts, in place of a name.", names=()
 )
+
+
+class RunShrink(Request):
+    """How many of a run's workers leave."""
+
+    run_id: int = option(..., "The run.", names=(), metavar="RUN")
+    by: int = option(1, "Workers that leave, the newest first.", ge=1)
+
+
+class RunShrunk(Row):
+    """The jobs of the workers that are `leaving`, and how many `workers` stay."""
+
+    run_id: int
+    leaving: tuple[int, ...]
+    workers: int
 
 
 class OfRecipe(Request):
@@ -681,6 +698,33 @@ def stop(actor: Actor, run_id: int, *, cancel: bool = False) -> None:
     with writing(actor, RIGHT) as session:
         stop_run(session, run_id, cancel=cancel)
         record_event(session, actor.name, "run.stop", run_id, cancel=cancel)
+
+
+def shrink(actor: Actor, wanted: RunShrink) -> RunShrunk:
+    """Let the newest workers of a run leave: calls in flight are completed and kept, their groups
+    are the others'. Raises NotFound, Refused where none would stay."""
+    with writing(actor, RIGHT) as session:
+        run_id = get_run(session, wanted.run_id).id
+        found = jobs.list_jobs(session, kind="curate", statuses=("queued", "running"), limit=10_000)
+        working = [
+            job.id
+            for job in found
+            if job.config.get("run_id") == run_id
+            and not (job.stop_requested or job.config.get("only"))
+        ]
+        if wanted.by >= len(working):
+            raise Refused(
+                f"{wanted.by} of {len(working)} workers of run {run_id} cannot leave: none would "
+                "stay",
+                "let fewer leave, or stop the run",
+                code="run_without_workers",
+            )
+        leaving = sorted(working)[-wanted.by :]
+        for job_id in leaving:
+            jobs.request_stop(session, job_id)
+            forget(job_id)
+        record_event(session, actor.name, "run.shrink", run_id, jobs=leaving)
+    return RunShrunk(run_id=run_id, leaving=tuple(leaving), workers=len(working) - wanted.by)
 
 
 def change_concurrency(actor: Actor, run_id: int, calls: int) -> None:

@@ -87,6 +87,7 @@ NEXT: Final[Mapping[str, str]] = {
     "runs compare-versions": "inf runs use-version {run_id} VERSION",
     "runs decide": "inf runs versions {run_id}",
     "runs join": "inf runs show {run_id}",
+    "runs shrink": "inf runs show {run_id}",
     "runs list": "inf runs show {id}",
     "runs purge": "inf runs list",
     "runs remove-version": "inf runs versions {run_id}",

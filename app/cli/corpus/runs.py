@@ -22,7 +22,7 @@ from app.operations import connections
 from app.operations import runs as operations
 from app.operations.acting import Launch
 from app.operations.recipes import chosen as chosen_recipe
-from app.operations.runs import RunEstimate
+from app.operations.runs import RunEstimate, RunShrunk
 from app.text.numbers import counted, duration, money
 from app.text.remedies import in_commands
 from curation.judging.text_baseline import TextBaseline, baseline_sentence
@@ -206,6 +206,14 @@ resume, join = (
     runs.door(each, text=_ended, title="curate", around=_showing_reuse)
     for each in (operations.resume, operations.join)
 )
+
+
+def _shrunk(found: RunShrunk) -> str:
+    who = ", ".join(map(str, found.leaving))
+    return f"jobs that leave: {who}; {counted(found.workers, 'worker')} of run {found.run_id} stay"
+
+
+runs.door(operations.shrink, text=_shrunk)
 
 
 curate = FormerlyOne(

@@ -83,6 +83,7 @@ REQUESTS: Mapping[str, str] = {
     "runs use-version": "db.run.versions:VersionChoice",
     "runs resume": "curation.run.starting:RunResume",
     "runs join": "curation.run.starting:RunWork",
+    "runs shrink": "app.operations.runs:RunShrink",
 }
 
 

@@ -32,6 +32,7 @@ from app.operations.connections import ConnectionAdd
 from app.operations.doors import tokens, webhooks
 from app.operations.doors.tokens import TokenCreate
 from app.operations.doors.webhooks import WebhookAdd
+from app.operations.runs import RunShrunk
 from app.operations.try_it import Searched
 from curation.hub.push import Pushed
 from curation.sources.converting import Conversion
@@ -230,6 +231,7 @@ DECLARED: Mapping[str, tuple[type[BaseModel], ...]] = {
     "models push": (Pushed, OfJob),
     "models search": (Listed[Searched],),
     "releases push": (Pushed, OfJob),
+    "runs shrink": (RunShrunk,),  # two workers have to work on it
 }
 SERVING = {"models serve"}  # until it is stopped: then it says what it served
 # They write files, or nothing that is new.

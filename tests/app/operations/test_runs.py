@@ -52,6 +52,7 @@ NEEDING_CURATE: dict[str, Callable[[Actor], Any]] = {
     "previewed": lambda actor: runs.previewed(actor, (1,)),
     "recipe_of_start": lambda actor: runs.recipe_of_start(actor, START),
     "stop": lambda actor: runs.stop(actor, 1),
+    "shrink": lambda actor: runs.shrink(actor, runs.RunShrink(run_id=1)),
     "decide": lambda actor: runs.decide(
         actor, RunDecide(run_id=1, settings=("validation.agree=1",))
     ),
