@@ -375,6 +375,9 @@ def answer_to(prompt: str) -> tuple[str, str]:
         return "check", f"{asked[1]}: {_fits(prompt)[asked[1]]}"
     if '"instruction_negatives"' in prompt:
         return "texts", json.dumps(_promptriever(prompt))
+    if listed := re.search(r'^\{"(\w+)": \["<', prompt, re.M):
+        texts = _promptriever(prompt)["instruction_negatives"]
+        return "texts", json.dumps({listed[1]: texts[:2]})
     if keys := re.search(r"^Keys: (.+)$", prompt, re.M):
         return "texts", json.dumps(_of_keys(prompt, keys[1].split(", ")))
     told = re.search(r"is a solution in (.+), the task|below, written in (.+), is the one", prompt)

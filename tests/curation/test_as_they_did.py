@@ -1,4 +1,5 @@
-"""The two pipelines of docs/how-to/as-they-did.md, from their files to a trained model."""
+"""The pipelines of docs/how-to/as-they-did.md, from their files to a trained model; the recipes of
+docs/how-to/recipes.md, to a release."""
 
 import json
 import re
@@ -17,9 +18,17 @@ from curation.importing.importing import import_dataset
 from curation.mining.request import NegativesMine
 from db.store.store import Store
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "as-they-did.md"
-FILES = dict(re.findall(r'^```\w+ title="(.+?)"\n(.*?)^```$', PAGE.read_text(), re.M | re.S))
+HOW_TO = Path(__file__).resolve().parents[2] / "docs" / "how-to"
 PAIRS = 20
+
+
+def files_of(page: str) -> dict[str, str]:
+    """The files that a page shows, by name."""
+    text = (HOW_TO / page).read_text()
+    return dict(re.findall(r'^```\w+ title="(.+?)"\n(.*?)^```$', text, re.M | re.S))
+
+
+FILES = files_of("as-they-did.md")
 
 
 def triples(folder: Path) -> Path:
@@ -92,3 +101,44 @@ def test_a_pipeline_runs_from_triples_to_a_model(
         assert 0 < each["metrics"]["ndcg@10"] <= 1, each
     after = trained["held_out"]["after"]
     assert 0 < after["ndcg@10"] <= 1, after
+
+
+@pytest.mark.parametrize(
+    ("name", "columns"),
+    [
+        ("followir", {"positive_passages", "negative_passages"}),
+        ("instructir", {"searcher", "other_searcher", "passage", "other_passage"}),
+    ],
+)
+def test_a_shape_of_a_published_set_makes_a_release(
+    sqlite_store: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    columns: set[str],
+) -> None:
+    for file, text in files_of("recipes.md").items():
+        (tmp_path / file).write_text(text)
+    import_dataset(sqlite_store, name="few", pairs=pairs_file(tmp_path, PAIRS))
+    with Server() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        result = run_curation(
+            sqlite_store,
+            dataset="few",
+            provider="openai",
+            settings=["model=small"],
+            recipe=str(tmp_path / f"{name}.toml"),
+        )
+    assert result["status"] == "done" and result["kept"] > PAIRS / 2, result["dropped"]
+    out = tmp_path / "release"
+    export(sqlite_store, out, dataset="few", runs=[result["run_id"]], format="jsonl")
+    rows = [row for split in rows_of(out).values() for row in split]
+    assert rows and all(columns <= set(row) for row in rows)
+    if name == "followir":
+        with_narrative = [row for row in rows if row["has_instruction"]]
+        assert len(with_narrative) == result["kept"]
+        assert {len(row["positive_passages"]) for row in with_narrative} == {1}
+        assert {len(row["negative_passages"]) for row in with_narrative} == {1, 2}
+    else:
+        assert len(rows) == result["kept"]
+        assert all(row["searcher"] != row["other_searcher"] for row in rows)
