@@ -72,7 +72,7 @@ def flow(streams: Sequence[Stream]) -> go.Figure:
 
 def _named(name: str, *, is_wide: bool) -> str:
     """A name with the gap to its number; narrow where another place follows to its right."""
-    return f"{escape(name)} " if is_wide else f"{escape(name).replace(' ', '<br>')}<br>"
+    return f"{escape(name)}: " if is_wide else f"{escape(name).replace(' ', '<br>')}<br>"
 
 
 def _is_alone(stream: Stream, shown: Sequence[Stream]) -> bool:

@@ -48,9 +48,9 @@ def branches_of(found: Funnel, kept: Sequence[KeptGroups]) -> dict[str, dict[str
     branches: dict[str, dict[str, object]] = {}
     for review, (place, _) in REVIEWS.items():
         if count := sum(each.groups for each in kept if each.review == review):
-            branches[f"{place} {count:,}"] = run | {"verdict": "kept", "review": review}
+            branches[f"{place}: {count:,}"] = run | {"verdict": "kept", "review": review}
     for reason, count in found.dropped.items():
-        branches[f"{reason_text(reason)} {count:,}"] = run | {"reason": reason}
+        branches[f"{reason_text(reason)}: {count:,}"] = run | {"reason": reason}
     return branches
 
 

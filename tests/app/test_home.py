@@ -639,7 +639,7 @@ def test_every_group_of_a_run_is_in_the_picture_once() -> None:
     assert sum(one.groups for one in streams if one.end == "Released") == 5
     assert [one.groups for one in streams if one.end == "Trained"] == [3]
     branches = branches_of(found, kept)
-    assert branches["Not reviewed 3"] == {"run": 1, "verdict": "kept", "review": "none"}
+    assert branches["Not reviewed: 3"] == {"run": 1, "verdict": "kept", "review": "none"}
     assert {"run": 1, "reason": "judge_none"} in branches.values() and len(branches) == 7
 
 
