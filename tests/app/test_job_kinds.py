@@ -90,10 +90,10 @@ def test_the_supervisor_does_not_import_modules_of_the_current_folder(
 def test_children_of_a_job_on_the_cluster_do_not_look_into_the_current_folder_either(
     sqlite_store: Store,
 ) -> None:
-    assert environment_of(sqlite_store)["PYTHONSAFEPATH"] == "1"
     with sqlite_store.write() as session:
         job = jobs.enqueue_job(session, "train", {})
         session.commit()
+    assert environment_of(sqlite_store, job)["PYTHONSAFEPATH"] == "1"
     assert " -P -m " in entrypoint_of(job)
 
 
