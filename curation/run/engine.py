@@ -243,7 +243,6 @@ class Worker:
             self._handle.store,
             self._run_id,
             self._owner,
-            with_budget=self._with_budget,
             patience_seconds=self._patience_seconds,
             stopped=lambda: self._handle.stopping,
         )
@@ -506,7 +505,7 @@ class Worker:
         """Look up the answer; if there is none, reserve its maximum cost, call, store."""
         if self._stopping:
             raise Stopped
-        max_usd = self._provider.max_usd(request)
+        max_usd = self._provider.max_usd(request) if self._with_budget else 0.0
         found = await self._journal.find(request.keys, max_usd)
         wait = BUDGET_SECONDS
         while isinstance(found, Grant) and not found.granted:

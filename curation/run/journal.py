@@ -146,12 +146,10 @@ class Journal:
         run_id: int,
         owner: str,
         *,
-        with_budget: bool = True,
         patience_seconds: float = 0.0,
         stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._store, self._run_id, self._owner = store, run_id, owner
-        self._with_budget = with_budget
         self._patience_seconds, self._stopped = patience_seconds, stopped
         self._account = Account()  # of this worker, as it was committed last
         self._unanswered_usd = 0.0
@@ -169,8 +167,7 @@ class Journal:
     def find(self, keys: tuple[str, ...], max_usd: float) -> Awaitable[StoredCall | Grant]:
         """The stored answer under the first of the keys that has one.
 
-        If there is none, `max_usd` is reserved for it: without a budget always, so that it counts
-        as spent where this worker dies.
+        If there is none, `max_usd` is reserved for it.
         """
         future: asyncio.Future[StoredCall | Grant] = self._loop.create_future()
         self._inbox.put(_Lookup(keys, max_usd, future))
@@ -347,7 +344,7 @@ class Journal:
     def _lease(self, wanted_usd: Sequence[float]) -> float:
         """Lease what is missing to reserve these, as far as it is free; what may come back."""
         usd = sum(wanted_usd)
-        if not self._with_budget or not wanted_usd or not self._account.short_by(usd):
+        if not wanted_usd or not self._account.short_by(usd):
             return 0.0
         with self._store.write() as session:
             account, others_usd = lease_budget(
@@ -371,7 +368,7 @@ class Journal:
             call = _first_stored(stored, one.keys)
             if call is not None:
                 found.append(call)
-            elif self._with_budget and one.max_usd and account.short_by(one.max_usd):
+            elif one.max_usd and account.short_by(one.max_usd):
                 found.append(Grant(False, others_usd + account.reserved_usd))
             else:
                 account = replace(account, reserved_usd=account.reserved_usd + one.max_usd)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from curation_runs import add_dataset, start_worker, wait_for
 from openai_server import Server
-from sqlalchemy import select, update
+from sqlalchemy import select
 
 from curation.providers.gate import Gate
 from curation.run.answer_files import folder_of
@@ -29,10 +29,9 @@ from db.run.workers import (
     lease_share,
     rejoin,
     store_account,
-    take_over,
 )
 from db.store.store import Store
-from db.tables import Run, RunWorker
+from db.tables import RunWorker
 
 PRICES = '["small"]\ninput = 1.0\noutput = 10.0\n'
 MOST_USD = 0.004  # of a call
@@ -297,49 +296,3 @@ def test_a_server_never_bills_more_than_the_budget_of_a_run_whose_workers_are_ki
     with store.read() as session:
         assert get_run(session, run_id).status == "done"
         assert funnel(session, run_id).finished == PAIRS
-
-
-def test_what_a_run_without_a_budget_lost_counts_for_the_budget_that_it_gets(
-    store: Store, own_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its worker dies with answers that nobody has; then it goes on within a budget."""
-    own_home.mkdir(exist_ok=True)
-    (own_home / "prices.toml").write_text(PRICES)
-    add_dataset(store, pairs=40)
-    with Server(latency_seconds=0.02, usage=(1000, 300)) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        usd = (1000 * 1.0 + 300 * 10.0) / 1e6
-        with store.write() as session:
-            asked = {"dataset": "small", "provider": "openai", "settings": ["model=small"]}
-            run_id = start_run(session, **asked, concurrency=6).id
-            session.commit()
-        worker = start_worker(store, run_id, base_url=server.url)
-        wait_for(lambda: server.answered.total() >= 40)
-        server.hold_after = 0  # those in flight never end: the server has them, and bills them
-        wait_for(lambda: spent(store, run_id)[1] > 0)
-        worker.kill()
-        worker.join()
-        shutil.rmtree(folder_of(store), ignore_errors=True)
-        server.hold_after = None
-        before = server.answered.total() * usd
-        with store.write() as session:
-            take_over(session, run_id, "another")
-            session.commit()
-        assert before <= spent(store, run_id)[0] + 1e-9
-        budget = spent(store, run_id)[0] + 40 * usd
-        with store.write() as session:
-            session.execute(update(Run).where(Run.id == run_id).values(status="paused"))
-            session.commit()
-            resume_run(session, run_id, budget_usd=budget)
-            session.commit()
-        last = start_worker(store, run_id, base_url=server.url)
-        last.join(120)
-        assert server.answered.total() * usd <= budget + 1e-9
-        assert before < server.answered.total() * usd
-
-
-def spent(store: Store, run_id: int) -> tuple[float, float]:
-    """What the run spent, and what its workers have reserved, USD."""
-    with store.read() as session:
-        reserved = session.scalars(select(RunWorker.reserved_usd).where(RunWorker.run_id == run_id))
-        return get_run(session, run_id).spent_usd, sum(reserved)
