@@ -22,8 +22,17 @@ def home() -> Path:
 
 
 def files_root() -> str:
-    """Where the machines of a store share files, a folder or a URL; "" where each has its own."""
+    """Where the machines of a store share files, a folder or a URL; "" where each has its own.
+
+    Raises BadInput for a URL with a password: it would be sent to clusters and stand in messages.
+    """
     given = os.environ.get("INF_FILES", "").rstrip("/")
+    if ":" in given.partition("://")[2].rpartition("@")[0]:
+        raise BadInput(
+            "INF_FILES has a password in it",
+            "leave it out, and give it in the storage's own variables or file, as its driver says",
+            code="files_with_password",
+        )
     return given if not given or "://" in given else str(Path(given).expanduser().absolute())
 
 
@@ -37,7 +46,8 @@ def home_ids() -> list[str]:
 def is_of_this_machine(value: Any) -> bool:
     """Whether a text in it is the path of a file here that INF_FILES does not have."""
     if isinstance(value, str):
-        return value.startswith("/") and as_stored(value) == value and Path(value).exists()
+        # of a text too long for a path, Path.exists raises
+        return value.startswith("/") and as_stored(value) == value and os.path.exists(value)  # noqa: PTH110
     if isinstance(value, dict):
         return any(map(is_of_this_machine, value.values()))
     return isinstance(value, list | tuple) and any(map(is_of_this_machine, value))

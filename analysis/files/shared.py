@@ -62,8 +62,11 @@ def share(path: str | Path) -> None:
     for attempt in range(1, TRIES + 1):
         try:
             with _translated(name):
-                if _read(name) != found:
+                if (before := _read(name)) != found:
                     _upload(files, f"{root}/{name}", folder, found, content, digest)
+                    if before is not None:  # and no other's: it may be on its way
+                        with suppress(FileNotFoundError):
+                            files.rm(f"{root}/{name}.files/{_manifest(before)[1]}", recursive=True)
             break
         except InfError as error:
             if attempt == TRIES:
@@ -86,7 +89,7 @@ def share_the_rest() -> None:
             try:
                 if _read(name) is None:
                     share(path)
-            except InfError as error:
+            except (InfError, OSError) as error:  # a file that may not be read, or went away
                 log.warning("%s", error)
 
 
@@ -96,13 +99,16 @@ def here(path: str | Path) -> Path:
     Raises InfError where INF_FILES cannot be read, or a copy differs from what was written.
     """
     name = _name(path)
-    for _ in range(3 if name is not None else 0):  # it may be replaced while it is read
+    for left in reversed(range(3 if name is not None else 0)):  # it may be replaced meanwhile
         found = _read(str(name))
         if found is None or _is_newest(str(name), found):
             break
-        with suppress(NotFound):
+        try:
             _fetch(str(name), found)
             break
+        except NotFound:
+            if not left:
+                raise
     return Path(path)
 
 
@@ -171,18 +177,28 @@ def share_log(path: Path) -> None:
 
 
 def newer_log(path: Path) -> Path:
-    """The path of a log, with what another machine has written to it since."""
+    """A log's path, or that of a copy of it with what another machine has written since.
+
+    A process may be writing to the log itself: it is never replaced.
+    """
     if not files_root() or path.parent != home() / LOGS:
         return path
+    copy = home() / "shared" / LOGS / path.name
     try:
         files, root = _root()
         with suppress(NotFound), _translated(path.name):
-            size = files.size(f"{root}/{LOGS}/{path.name}")
-            if size and size > (path.stat().st_size if path.is_file() else 0):
-                _replace(path, files.cat_file(f"{root}/{LOGS}/{path.name}"))
+            size = files.size(f"{root}/{LOGS}/{path.name}") or 0
+            if size > _size(path):
+                if size != _size(copy):
+                    _replace(copy, files.cat_file(f"{root}/{LOGS}/{path.name}"))
+                return copy
     except InfError as error:
         log.warning("%s", error)
     return path
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
 
 
 def _name(path: str | Path) -> str | None:
@@ -252,6 +268,13 @@ def _read(name: str) -> Files | None:
             read = json.loads(files.cat_file(f"{root}/{name}.json"))["files"]
     except NotFound:
         return None
+    for key in read:
+        if key.startswith("/") or ".." in Path(key).parts:
+            raise InfError(
+                f"{name} in INF_FILES names {key}, a place outside of it",
+                "make it again",
+                code="shared_file_damaged",
+            )
     return {key: (size, sha256) for key, (size, sha256) in read.items()}
 
 
@@ -264,9 +287,6 @@ def _upload(
         files.makedirs(target.rpartition("/")[0], exist_ok=True)
         files.put_file(str(folder / name), target)
     _write(files, f"{place}.json", content)
-    for old in files.ls(f"{place}.files", detail=False):
-        if str(old).rstrip("/").rpartition("/")[2] != digest:
-            files.rm(old, recursive=True)
 
 
 def _write(files: Any, target: str, content: bytes) -> None:

@@ -143,7 +143,9 @@ def sign_colours(points: "pd.DataFrame", shades: Mapping[str, Sequence[str]]) ->
     drawn = points[["field", "shade", "sign"]].drop_duplicates().itertuples(index=False)
     found: dict[str, str] = {}
     for family, shade, sign in sorted(
-        (families.index(field), shade, str(sign)) for field, shade, sign in drawn if shade >= 0
+        (families.index(field), shade, str(sign))
+        for field, shade, sign in drawn
+        if shade >= 0 and field in families
     ):
         colours = shades[families[family]]
         found.setdefault(sign, colours[shade % len(colours)])

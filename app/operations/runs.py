@@ -705,6 +705,7 @@ def shrink(actor: Actor, wanted: RunShrink) -> RunShrunk:
     are the others'. Raises NotFound, Refused where none would stay."""
     with writing(actor, RIGHT) as session:
         run_id = get_run(session, wanted.run_id).id
+        jobs.mark_lost_jobs(session)  # the dead do not count as those who stay
         found = jobs.list_jobs(session, kind="curate", statuses=("queued", "running"), limit=10_000)
         working = [
             job.id

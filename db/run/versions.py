@@ -644,11 +644,10 @@ def reason_in_use(session: Session, slot: SlotText, run_id: int, first: str | No
     """Why the text that a run wrote in this place is none of its group's by the version in use;
     `first`: as the run decided."""
     version = _current(session, get_run(session, run_id))
-    if version is None:
+    if version is None or first == TAKEN_OUT:  # a person took it out: no version has a say
         return first
-    return session.get_one(
-        TextVerdict, (slot.group_id, version.id, slot.slot, slot.ordinal)
-    ).dropped_reason
+    found = session.get_one(TextVerdict, (slot.group_id, version.id, slot.slot, slot.ordinal))
+    return None if found.dropped_reason == TAKEN_OUT else found.dropped_reason
 
 
 def _insert_texts(session: Session, rows: Select[*tuple[Any, ...]]) -> None:

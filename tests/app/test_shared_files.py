@@ -1,9 +1,11 @@
 """INF_FILES: two machines with a home each, one store, and a folder or object storage for files."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import numpy as np
@@ -25,8 +27,8 @@ from app.jobs.supervisor import supervise
 from app.operations import jobs as operations
 from app.operations.jobs import JobLog
 from app.operations.releases import new_folder
-from db.errors import InfError, NotFound, Refused
-from db.home import home_ids
+from db.errors import BadInput, InfError, NotFound, Refused
+from db.home import home_ids, is_of_this_machine
 from db.jobs import jobs
 from db.jobs.runner import JobHandle
 from db.store.store import Store
@@ -167,6 +169,65 @@ def test_a_damaged_copy_is_refused_and_nothing_of_it_stays(
     with pytest.raises(InfError, match=r"model\.bin of checkpoints/one .* differs"):
         here(there)
     assert not list(there.parent.glob("*")) and not list(there.parent.glob(".*"))
+
+
+def test_of_two_copies_at_once_the_last_is_whole(
+    machine: Machine, bucket: fsspec.AbstractFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = made(machine("one"), "of one"), made(machine("two"), "of two")
+    write = shared._write
+
+    def after_the_other(files: Any, target: str, content: bytes) -> None:
+        monkeypatch.setattr(shared, "_write", write)
+        machine("one")
+        share(one)
+        machine("two")
+        write(files, target, content)
+
+    monkeypatch.setattr(shared, "_write", after_the_other)
+    share(two)
+    assert content_of(here(machine("three") / "checkpoints/one")) == "of two"
+
+
+@pytest.mark.parametrize("name", ["../../out", "/tmp/out", "deep/../../../out"])
+def test_no_file_is_written_outside_of_its_folder(
+    machine: Machine, bucket: fsspec.AbstractFileSystem, name: str
+) -> None:
+    manifest = json.dumps({"files": {name: [1, "0" * 64]}}).encode()
+    bucket.pipe_file("bucket/inf/checkpoints/one.json", manifest)
+    with pytest.raises(InfError, match="outside of it"):
+        here(machine("two") / "checkpoints/one")
+
+
+def test_a_file_that_cannot_be_read_keeps_no_supervisor_from_its_work(
+    machine: Machine,
+    bucket: fsspec.AbstractFileSystem,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    made(machine("one"))
+
+    def refused(_: Path) -> tuple[int, str]:
+        raise PermissionError("model.bin is another's")
+
+    monkeypatch.setattr(shared, "_size_and_hash", refused)
+    share_the_rest()
+    assert "is another's" in caplog.text
+
+
+def test_a_password_in_the_address_is_refused_and_not_repeated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("INF_FILES", "s3://KEY:hidden@bucket/inf")
+    with pytest.raises(BadInput, match="a password in it") as refused:
+        home_ids()
+    assert "hidden" not in str(refused.value)
+    monkeypatch.setenv("INF_FILES", "sftp://ada@host/inf")
+    assert len(home_ids()) == 2
+
+
+def test_a_text_that_is_too_long_for_a_path_is_none() -> None:
+    assert not is_of_this_machine({"why": "/" + "a" * 5000})
 
 
 def test_a_folder_of_ones_own_by_a_name_that_is_taken_is_left_alone(

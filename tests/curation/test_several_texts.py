@@ -738,6 +738,13 @@ def test_a_version_recorded_over_an_added_text_holds_what_the_run_decided(
         use(number)
         assert reasons_now(store, lost.id)["N"] == "check_fits"
         assert texts_now(store, whole.id) == whole.texts
+    # what a person took out stays out when what they wrote in its place is taken out, too
+    for written in ("", NEW, ""):
+        change(whole.id, "[1]", written)
+    assert "N[1]" not in texts_now(store, whole.id)
+    for _ in range(3):
+        undo(whole.id)
+    assert texts_now(store, whole.id) == whole.texts
     # what comes back does so as the version in use has it
     change(lost.id, "", NEW)
     decide(run_id, "checks.fits.expected.N=any")
