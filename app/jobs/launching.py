@@ -39,7 +39,7 @@ from db.machine import KILLED, end_group, new_owner, own_group, require_locks, s
 from db.patience import patience_of, patiently
 from db.store.scope import unscoped
 from db.store.secrets import inherited, redacted
-from db.store.settings import logs
+from db.store.settings import log_of_attempt, logs
 from db.store.store import Store
 from db.tables import Job
 
@@ -157,7 +157,7 @@ def start_process(
 ) -> subprocess.Popen[bytes]:
     """Start the process of a claimed job, its output going to its log file."""
     logs().mkdir(parents=True, exist_ok=True)
-    log_path = logs() / f"job-{job.id}-{job.attempt}.log"
+    log_path = log_of_attempt(job.id, job.attempt)
     variables = PROCESS_DEFAULTS | with_handed_over(job.id, inherited()) | SAFE_PATH
     variables |= {"INF_DATABASE_URL": store.url, "PYTHONUNBUFFERED": "1"}
     variables |= environment or {}
@@ -226,7 +226,7 @@ def close_row(store: Store, job: Job, code: int) -> Job:
     A job whose process was killed is lost: it can be resumed from what it stored.
     """
     attempt = job.attempt
-    share_log(logs() / f"job-{job.id}-{attempt}.log")
+    share_log(log_of_attempt(job.id, attempt))
     job = job_now(store, job.id)
     if job.status == "running" and job.attempt == attempt:
         message = f"the process ended with status {code}; log: {job.log_path}"

@@ -9,7 +9,6 @@ import logging
 import os
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from analysis.files.shared import share_log
@@ -27,7 +26,7 @@ from app.jobs.ray_cluster import (
 from app.jobs.supervisors import try_supervisor_lock
 from db.errors import BadInput, InfError, Refused
 from db.jobs import jobs
-from db.store.settings import logs
+from db.store.settings import log_of_attempt, logs
 from db.store.store import Store
 from db.tables import Job
 
@@ -212,7 +211,7 @@ def _keep_log(store: Store, job: Job, text: str) -> None:
     if not text:
         return
     logs().mkdir(parents=True, exist_ok=True)
-    path = Path(logs() / f"job-{job.id}-{job.attempt}.log")
+    path = log_of_attempt(job.id, job.attempt)
     path.write_text(text)
     share_log(path)
     if job.log_path != str(path):

@@ -706,12 +706,10 @@ def shrink(actor: Actor, wanted: RunShrink) -> RunShrunk:
     with writing(actor, RIGHT) as session:
         run_id = get_run(session, wanted.run_id).id
         jobs.mark_lost_jobs(session)  # the dead do not count as those who stay
-        found = jobs.list_jobs(session, kind="curate", statuses=("queued", "running"), limit=10_000)
         working = [
             job.id
-            for job in found
-            if job.config.get("run_id") == run_id
-            and not (job.stop_requested or job.config.get("only"))
+            for job in jobs.live_of_run(session, run_id)
+            if not (job.stop_requested or job.config.get("only"))
         ]
         if wanted.by >= len(working):
             raise Refused(
@@ -722,8 +720,8 @@ def shrink(actor: Actor, wanted: RunShrink) -> RunShrunk:
             )
         leaving = sorted(working)[-wanted.by :]
         for job_id in leaving:
-            jobs.request_stop(session, job_id)
-            forget(job_id)
+            if jobs.request_stop(session, job_id).status != "running":
+                forget(job_id)
         record_event(session, actor.name, "run.shrink", run_id, jobs=leaving)
     return RunShrunk(run_id=run_id, leaving=tuple(leaving), workers=len(working) - wanted.by)
 

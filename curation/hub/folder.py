@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from analysis.files.opening import file_sha256
 from analysis.files.rows import MTEB_TASK
 from analysis.files.storage import place_of
 from curation.release.card.croissant import CROISSANT, croissant
-from curation.release.files import file_sha256
 from curation.release.findings import PICTURE
 from curation.release.plan import MANIFEST, read_manifest
 from db.errors import NotFound, Refused

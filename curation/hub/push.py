@@ -21,13 +21,13 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from analysis.files.opening import file_sha256
 from analysis.files.shared import here
 from analysis.files.storage import place_of
 from curation.hub.checkpoint_folder import checkpoint_files
 from curation.hub.folder import files_to_push, require_as_exported
 from curation.hub.hub import connect, has_token, reading_api, require_may_write, translated_errors
 from curation.hub.request import PushStart
-from curation.release.files import file_sha256
 from curation.release.plan import MANIFEST
 from db.errors import NotFound, Refused
 from db.events import is_recorded, record_event

@@ -127,12 +127,6 @@ def content_sha256(parts: list[tuple[str, str, int, str]]) -> str:
     return hashlib.sha256(listed.encode()).hexdigest()
 
 
-def file_sha256(path: Path) -> str:
-    """The sha256 of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 Writer = tuple[Callable[[list[Row]], None], Callable[[], None]]
 
 

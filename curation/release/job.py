@@ -17,6 +17,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from analysis.files.opening import file_sha256
 from analysis.files.rows import MTEB_TASK
 from analysis.text.licences import conflicts
 from curation.release.card.card import write_card
@@ -25,7 +26,6 @@ from curation.release.card.facts import CardFacts
 from curation.release.card.front_matter import languages_of
 from curation.release.card.gathering import facts_of
 from curation.release.choice import groups_of
-from curation.release.files import file_sha256
 from curation.release.findings import PICTURE, coverage_picture, model_of_map
 from curation.release.parts import has_parts
 from curation.release.plan import (

@@ -11,10 +11,11 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from analysis.files.opening import file_sha256
 from analysis.text.splits import held_out_hashed, key_hash
 from curation.release.card.text_counts import TextCounts
 from curation.release.choice import ChosenGroups
-from curation.release.files import Pen, SplitWriter, content_sha256, file_sha256
+from curation.release.files import Pen, SplitWriter, content_sha256
 from curation.release.parts import Ledger, Part, PartFacts
 from curation.release.plan import ChosenRun, Plan, is_held_out
 from curation.release.rows import (

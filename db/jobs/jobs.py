@@ -90,6 +90,12 @@ def list_jobs(
     return list(session.scalars(query))
 
 
+def live_of_run(session: Session, run_id: int) -> list[Job]:
+    """The queued and running jobs that work on a run, newest first."""
+    found = list_jobs(session, kind="curate", statuses=("queued", "running"), limit=10_000)
+    return [job for job in found if job.config.get("run_id") == run_id]
+
+
 def pushed_release(session: Session, release_id: int) -> tuple[str, str, bool] | None:
     """(Hub repository, commit, whether public and on main) that a release was pushed to last.
 

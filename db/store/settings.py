@@ -55,6 +55,11 @@ def logs() -> Path:
     return home() / "logs"
 
 
+def log_of_attempt(job_id: int, attempt: int) -> Path:
+    """The log of a job's attempt on this machine."""
+    return logs() / f"job-{job_id}-{attempt}.log"
+
+
 _is_owners_process: bool | None = None  # not decided yet
 
 

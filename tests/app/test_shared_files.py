@@ -189,7 +189,7 @@ def test_of_two_copies_at_once_the_last_is_whole(
     assert content_of(here(machine("three") / "checkpoints/one")) == "of two"
 
 
-@pytest.mark.parametrize("name", ["../../out", "/tmp/out", "deep/../../../out"])
+@pytest.mark.parametrize("name", ["../../out", "/out", "deep/../../../out"])
 def test_no_file_is_written_outside_of_its_folder(
     machine: Machine, bucket: fsspec.AbstractFileSystem, name: str
 ) -> None:

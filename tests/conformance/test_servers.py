@@ -2,69 +2,40 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
+import programs
 import pytest
+from programs import INF, free_port
 
 MODEL = "smollm2-135m"
 PAIRS = 4
 LLAMA = Path(__file__).parents[1] / "real_server.py"
-INF = os.environ["INF_CONFORMANCE_INF"]
 KEY = "sk-conformance"
-
-
-@contextmanager
-def program(*words: str, **environment: str) -> Iterator["subprocess.Popen[str]"]:
-    """A process that ends with the block."""
-    running = subprocess.Popen(
-        words,
-        env=os.environ | environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield running
-    finally:
-        running.kill()
-        running.communicate()
 
 
 @pytest.fixture(scope="module")
 def llama() -> Iterator[str]:
-    with program(sys.executable, "-P", str(LLAMA)) as running:
+    with programs.program([sys.executable, "-P", str(LLAMA)]) as running:
         assert running.stdout is not None
         yield f"{running.stdout.readline().strip()}/v1"
 
 
 @pytest.fixture(scope="module")
 def litellm(llama: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     config = tmp_path_factory.mktemp("litellm") / "config.yaml"
     route = {"model": f"openai/{MODEL}", "api_base": llama, "api_key": "none"}
     config.write_text(json.dumps({"model_list": [{"model_name": MODEL, "litellm_params": route}]}))
     command = Path(sys.executable).with_name("litellm")
-    words = ("--config", str(config), "--host", "127.0.0.1", "--port", str(port))
-    with program(str(command), *words, LITELLM_MASTER_KEY=KEY) as running:
-        url = f"http://127.0.0.1:{port}"
-        for _ in range(600):
-            assert running.poll() is None
-            try:
-                if httpx.get(f"{url}/health/liveliness", timeout=5).status_code == 200:
-                    break
-            except httpx.TransportError:
-                time.sleep(0.2)
-        yield f"{url}/v1"
+    words = [str(command), "--config", str(config), "--host", "127.0.0.1", "--port", str(port)]
+    alive = f"http://127.0.0.1:{port}/health/liveliness"
+    with programs.server(words, alive, LITELLM_MASTER_KEY=KEY):
+        yield f"http://127.0.0.1:{port}/v1"
 
 
 def inf(home: Path, *words: object, **environment: str) -> tuple[int, Any]:

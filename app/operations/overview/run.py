@@ -47,7 +47,7 @@ from db.run.runs import (
 )
 from db.run.workers import WorkerTotals, worker_totals
 from db.shape import Shape
-from db.tables import Job, Pair
+from db.tables import Pair
 
 RIGHT = "curate"
 LIVE = ("created", "running")
@@ -161,7 +161,7 @@ def answers_over_time(actor: Actor, run_id: int) -> StageAnswers:
         created = get_run(session, run_id).created_at
         live = {
             job.id: int(((job.started_at or created) - created).total_seconds())
-            for job in _live_jobs(session, run_id)
+            for job in jobs.live_of_run(session, run_id)
         }
         names = [f"{ANSWERS}{stage}" for stage in STAGES]
         found = jobs.metric_series(session, list(live), names=names, max_points=LANES)
@@ -239,13 +239,6 @@ def were_grown(actor: Actor, pair_ids: list[int]) -> bool:
 
 def _with_actual_status(session: Session, run: RunSummary, workers: WorkerTotals) -> RunSummary:
     """The run, with status `lost` if it is marked running but has neither worker nor live job."""
-    if run.status != "running" or workers.alive:
-        return run
-    if _live_jobs(session, run.id):
+    if run.status != "running" or workers.alive or jobs.live_of_run(session, run.id):
         return run
     return run.model_copy(update={"status": "lost", "error": LOST})
-
-
-def _live_jobs(session: Session, run_id: int) -> list[Job]:
-    live = jobs.list_jobs(session, kind="curate", statuses=LIVE_JOB)
-    return [job for job in live if job.config.get("run_id") == run_id]
