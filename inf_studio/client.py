@@ -306,6 +306,12 @@ class Run(Started, rows.RunShownKeys):
         self._studio.call("runs stop", id=self.row["id"])
         return self.refresh()
 
+    def join(self, workers: int = 1) -> Self:
+        """Let further workers join it while it works (`runs join`). Raises InfError."""
+        made = self._studio.call("runs join", run_id=self.row["id"], workers=workers)
+        self.job = self._studio.job(made["job_id"])
+        return self.refresh()
+
     def shrink(self, by: int = 1) -> Self:
         """Let its newest workers leave; one stays (`runs shrink`). Raises InfError."""
         self._studio.call("runs shrink", run_id=self.row["id"], by=by)

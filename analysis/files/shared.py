@@ -7,29 +7,34 @@ it at its own place. Without INF_FILES nothing here does anything.
 `releases/mine` is there as `releases/mine.files/DIGEST/…` and, written last, `releases/mine.json`:
 the sizes and hashes of its files, whose own hash is DIGEST. So a copy cut short is not there, and
 one that replaces another never mixes with it. `INF_HOME/shared` keeps which DIGEST this machine
-made or fetched. A log is one file, which grows: it is copied as a whole, again and again.
+made or fetched. A log is one file, which grows: it is copied as a whole, again and again, the
+longer the less often. `store.json` names the store that all of this is of.
 """
 
 import hashlib
 import json
 import logging
+import platform
+import shlex
 import shutil
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from analysis.files.opening import file_sha256
-from db.errors import BadInput, InfError, NotFound
+from db.errors import BadInput, InfError, NotFound, Refused
 from db.home import files_root, home, texts_in
 
 log = logging.getLogger("inf.files")
-SHARED = ("releases", "checkpoints", "corpora", "trec")
+MADE = ("releases", "checkpoints", "corpora", "trec")
+TRAINING = "training"  # states to resume from: they change, and go when the training is over
+SHARED = (*MADE, TRAINING)
 LOGS = "logs"
-LOG_SECONDS = 5.0
+LOG_SECONDS, LOG_BYTES = 5.0, 1_000_000  # a copy every 5 s, and 5 s more for each MB
 TRIES, WAIT_SECONDS = 5, 1.0
 Files = dict[str, tuple[int, str]]  # size and sha256 by name
 
@@ -66,8 +71,7 @@ def share(path: str | Path) -> None:
                 if (before := _read(name)) != found:
                     _upload(files, f"{root}/{name}", folder, found, content, digest)
                     if before is not None:  # and no other's: it may be on its way
-                        with suppress(FileNotFoundError):
-                            files.rm(f"{root}/{name}.files/{_manifest(before)[1]}", recursive=True)
+                        _remove(files, f"{root}/{name}.files/{_manifest(before)[1]}")
             break
         except InfError as error:
             if attempt == TRIES:
@@ -77,12 +81,44 @@ def share(path: str | Path) -> None:
     _remember(name, digest)
 
 
+def withdraw(path: str | Path) -> None:
+    """Delete the copy in INF_FILES of a shared folder's path; a failure is logged."""
+    if (name := _name(path)) is None:
+        return
+    try:
+        files, root = _root()
+        with _translated(name):
+            _remove(files, f"{root}/{name}.json")  # first: a reader finds a whole copy or none
+            _remove(files, f"{root}/{name}.files")
+    except InfError as error:
+        log.warning("%s", error)
+    (home() / "shared" / name).unlink(missing_ok=True)
+
+
+def require_own_files(ids: Sequence[str]) -> None:
+    """Raise Refused where INF_FILES has files of another store than that of these ids."""
+    files, root = _root()
+    with _translated("store.json"):
+        try:
+            found = json.loads(files.cat_file(f"{root}/store.json"))["store"]
+        except FileNotFoundError:
+            _write(files, f"{root}/store.json", json.dumps({"store": ids[0]}).encode())
+            return
+    if found not in ids:
+        raise Refused(
+            f"INF_FILES, {files_root()}, has the files of another store",
+            "give each store a place of its own, such as a folder in it; where that store is gone, "
+            "delete store.json there",
+            code="files_of_another_store",
+        )
+
+
 def share_the_rest() -> None:
     """Copy what this machine has and never copied or fetched: from before INF_FILES, or what a
     kill left out. What is another's by that name stays; a failure is logged."""
     if not files_root():
         return
-    for folder in SHARED:
+    for folder in MADE:
         for path in sorted((home() / folder).glob("*")):
             name = _name(path)
             if name is None or path.name.startswith(".") or _remembered(name):
@@ -119,9 +155,13 @@ def _is_newest(name: str, found: Files) -> bool:
     if not folder.exists() or (known := _remembered(name)) not in ("", digest):
         return False
     if not known and _files_of(folder) != found:
+        if name.startswith(TRAINING):  # the other machine went on from there
+            return False
         raise InfError(
-            f"{folder} is another than {name} in INF_FILES",
-            "rename the folder of this machine",
+            f"{folder} of {platform.node()} was never shared, and is another than {name} in "
+            "INF_FILES",
+            f"there, keep it by another name (`mv {shlex.quote(str(folder))} "
+            f"{shlex.quote(f'{folder}-of-{platform.node()}')}`); the shared one is fetched then",
             code="shared_file_differs",
         )
     _remember(name, digest)
@@ -134,6 +174,18 @@ def is_there(path: str | Path) -> bool:
     return Path(path).exists() or (name is not None and _read(name) is not None)
 
 
+def those_there(paths: Collection[str]) -> set[str]:
+    """Those of the paths that this machine or INF_FILES has: one listing, if one is not here."""
+    found = {path for path in paths if Path(path).exists()}
+    names = {path: name for path in paths if path not in found and (name := _name(path))}
+    for folder in {name.partition("/")[0] for name in names.values()}:
+        files, root = _root()
+        with suppress(NotFound), _translated(folder):
+            listed = {str(each).rpartition("/")[2] for each in files.ls(f"{root}/{folder}", False)}
+            found |= {path for path, name in names.items() if f"{Path(name).name}.json" in listed}
+    return found
+
+
 def named_in(value: Any) -> Iterator[str]:
     """The paths of shared files among the texts of a config or result."""
     return (text for text in texts_in(value) if _name(text) is not None)
@@ -141,12 +193,15 @@ def named_in(value: Any) -> Iterator[str]:
 
 @contextmanager
 def copied_log(path: Path) -> Iterator[None]:
-    """Copy the log of this process to INF_FILES every few seconds, and at the end."""
+    """Copy the log of this process to INF_FILES while it grows, and at the end."""
     over = threading.Event()
 
     def copy() -> None:
-        while not over.wait(LOG_SECONDS):
-            share_log(path)
+        copied = 0
+        while not over.wait(LOG_SECONDS * (1 + copied / LOG_BYTES)):
+            if (size := _size(path)) != copied:
+                share_log(path)
+                copied = size
 
     copying = threading.Thread(target=copy, daemon=True)
     if files_root():
@@ -277,11 +332,16 @@ def _upload(
     files: Any, place: str, folder: Path, found: Files, content: bytes, digest: str
 ) -> None:
     whole = f"{place}.files/{digest}"
+    for parent in dict.fromkeys(f"{whole}/{name}".rpartition("/")[0] for name in found):
+        files.makedirs(parent, exist_ok=True)
     for name in found:
-        target = f"{whole}/{name}"
-        files.makedirs(target.rpartition("/")[0], exist_ok=True)
-        files.put_file(str(folder / name), target)
+        files.put_file(str(folder / name), f"{whole}/{name}")
     _write(files, f"{place}.json", content)
+
+
+def _remove(files: Any, place: str) -> None:
+    with suppress(FileNotFoundError):
+        files.rm(place, recursive=True)
 
 
 def _write(files: Any, target: str, content: bytes) -> None:

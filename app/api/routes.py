@@ -47,7 +47,7 @@ from curation.judging.leases import AnswersRecorded, ItemsLeased
 from curation.judging.request import JudgeStart, StudyPlan
 from curation.mining.request import NegativesMine
 from curation.release.request import ReleasePlan
-from curation.run.starting import RunResume, RunStart
+from curation.run.starting import RunResume, RunStart, RunWork
 from db.answers.announcements import SentRow
 from db.corpus.browsing import PairView
 from db.home import home
@@ -399,6 +399,8 @@ def routes() -> tuple[Route, ...]:
         R("runs retry", "POST", "/runs/{run_id:int}:retry", "curate", RunRetry, Started,
           lambda a, w: runs.resume(a, w, started), 202),
         R("runs stop", "POST", "/runs/{id:int}:stop", "curate", RunStop, runs.RunShown, _stop_run),
+        R("runs join", "POST", "/runs/{run_id:int}:join", "curate", RunWork, Started,
+          lambda a, w: runs.join(a, w, started), 202),
         R("runs shrink", "POST", "/runs/{run_id:int}:shrink", "curate", runs.RunShrink,
           runs.RunShrunk, lambda a, w: runs.shrink(a, w)),
         R("runs drops", "GET", "/runs/{id:int}/drops", "curate", One, Listed[groups.DropRow],

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from analysis.files.published import SUFFIXES
-from analysis.files.shared import is_there
+from analysis.files.shared import those_there
 from analysis.request import REQUESTS
 from app.kit.frame.dataset import chosen_dataset
 from app.operations.analyses import CorporaOptions
@@ -18,7 +18,9 @@ def draw_corpora(page: str, options: CorporaOptions, *, is_preset: bool = True) 
     The datasets are preset to the one of the frame, and again whenever that changes; without
     `is_preset` to none.
     """
-    folders = {each.path: each for each in options.releases if is_there(each.path)}
+    folders = {each.path: each for each in options.releases}
+    there = those_there(folders)
+    folders = {path: each for path, each in folders.items() if path in there}
     chosen, preset = chosen_dataset(), f"{page}.preset"
     if chosen is not None and st.session_state.get(preset) != chosen:
         st.session_state[preset] = chosen

@@ -4,17 +4,27 @@ It loads the handler that the table of kinds names, and nothing else of `app`: a
 holds neither Streamlit nor PyTorch.
 """
 
+import logging
 import sys
+import uuid
+
+from sqlalchemy import select
 
 from analysis.files import shared
 from app.jobs.kinds import KINDS
-from db.errors import Refused
-from db.home import as_stored, home, home_ids
+from db.errors import InfError, Refused
+from db.events import record_event
+from db.home import as_stored, files_root, home, home_ids
 from db.jobs.jobs import LOCAL
 from db.jobs.runner import Handler, JobHandle, main
 from db.modules import load
 from db.rows import Row
 from db.store.settings import log_of_attempt
+from db.store.store import Store
+from db.tables import Event
+
+FILES_USED = "store.files"
+log = logging.getLogger("inf.jobs")
 
 
 def handle(job: JobHandle) -> Row:
@@ -23,6 +33,7 @@ def handle(job: JobHandle) -> Row:
     What it names of INF_FILES is fetched first, what it made is copied there before it is done.
     """
     _require_files(job)
+    require_own_files(job.store)
     handler: Handler = load(KINDS[job.kind].handler)
     for path in shared.named_in(job.config):
         shared.here(path)
@@ -43,6 +54,29 @@ def _require_files(job: JobHandle) -> None:
             "mount that folder on every node under the same path, or set INF_FILES",
             code="node_without_files",
         )
+
+
+def require_own_files(store: Store) -> None:
+    """Raise Refused where INF_FILES is another store's: their logs and checkpoints have one name.
+
+    The first store that comes has it; what it is known by there is an event, in copies, too.
+    """
+    if not files_root():
+        return
+    query = select(Event.noun_id).where(Event.name == FILES_USED).order_by(Event.id)
+    with store.read() as session:
+        ids = session.scalars(query).all()
+    if not ids:
+        with store.write() as session:
+            record_event(session, "inf", FILES_USED, uuid.uuid4().hex)
+            session.commit()
+            ids = session.scalars(query).all()  # another process's, too
+    try:
+        shared.require_own_files(ids)
+    except Refused:
+        raise
+    except InfError as error:  # a run goes on without its log
+        log.warning("%s", error)
 
 
 if __name__ == "__main__":

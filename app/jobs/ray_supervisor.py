@@ -212,8 +212,9 @@ def _keep_log(store: Store, job: Job, text: str) -> None:
         return
     logs().mkdir(parents=True, exist_ok=True)
     path = log_of_attempt(job.id, job.attempt)
-    path.write_text(text)
-    share_log(path)
+    if not path.is_file() or path.read_text() != text:
+        path.write_text(text)
+        share_log(path)
     if job.log_path != str(path):
         with store.write() as session:
             jobs.note_log(session, job.id, job.attempt, str(path))

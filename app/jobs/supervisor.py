@@ -15,6 +15,7 @@ first worker they would wait until there is nothing left to do.
 import logging
 import os
 import subprocess
+import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from analysis.files.shared import share_the_rest
 from app.jobs import launching
+from app.jobs.entry import require_own_files
 from app.jobs.kinds import kinds_of_slot
 from app.jobs.processes import end_rest_of_group
 from app.jobs.supervisors import try_supervisor_lock
@@ -107,13 +109,14 @@ def supervise(store: Store, *, idle_seconds: float, places: list[Slot] | None = 
             code="supervisor_running_already",
         )
     places = slots() if places is None else places
-    share_the_rest()
+    sharing = threading.Thread(target=_share_the_rest, args=(store,), daemon=True)
+    sharing.start()  # what a machine has from before may take hours
     taken, idle_since = 0, time.monotonic()
     away_since: float | None = None
     deaths = Counter[tuple[int, int]]()
     try:
         running = patiently(partial(_inherited, store), 60 * PATIENCE_MINUTES)
-        while running or time.monotonic() - idle_since < idle_seconds:
+        while running or sharing.is_alive() or time.monotonic() - idle_since < idle_seconds:
             try:
                 for name, one in list(running.items()):
                     if _is_over(store, one, deaths):
@@ -138,6 +141,14 @@ def supervise(store: Store, *, idle_seconds: float, places: list[Slot] | None = 
     finally:
         os.close(lock)
     return taken
+
+
+def _share_the_rest(store: Store) -> None:
+    try:
+        require_own_files(store)
+        share_the_rest()
+    except InfError as error:  # another store's files: each job is refused with it
+        log.warning("%s", error)
 
 
 def _free(places: list[Slot], running: dict[str, Running]) -> list[Slot]:

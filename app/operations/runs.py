@@ -448,7 +448,7 @@ def resume(actor: Actor, wanted: RunResume, launch: Launch[T]) -> T:
 
 def join(actor: Actor, wanted: RunWork, launch: Launch[T]) -> T:
     """Join a running run as another worker, on this machine or another one. Raises NotFound."""
-    return work_on(actor, wanted.model_copy(update={"joins": True}), launch)
+    return work_on(actor, wanted.model_copy(update={"joins": True, "only": None}), launch)
 
 
 def check(actor: Actor, run_id: int, launch: Launch[T]) -> T:

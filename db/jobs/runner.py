@@ -201,6 +201,8 @@ def log_without_secrets() -> None:
     text = logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s")
     handler.setFormatter(formatter(text))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
+    for storage in ("aiobotocore", "botocore"):  # where it found its credentials, in every log
+        logging.getLogger(storage).setLevel(logging.WARNING)
 
 
 def run_beside_heartbeat(handle: JobHandle, handler: Callable[[JobHandle], T]) -> T:

@@ -1,25 +1,40 @@
 """INF_FILES: two machines with a home each, one store, and a folder or object storage for files."""
 
 import json
+import os
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import fsspec
 import numpy as np
 import pytest
-from conftest import Ran
+from conftest import Ran, require
+from job_metrics import metric_points
 from records_world import make_run
 from sentence_transformers import SentenceTransformer as StaticModel
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
+from trainer_jobs import TINY, claim, config_for, train_until
+from waiting import until
 
 from analysis.embed.embedding import encode, model_identity
 from analysis.files import shared
-from analysis.files.shared import here, is_there, newer_log, share, share_log, share_the_rest
+from analysis.files.shared import (
+    here,
+    is_there,
+    newer_log,
+    share,
+    share_log,
+    share_the_rest,
+    those_there,
+)
 from app.access.identity import owner
 from app.jobs import entry, launching, processes, supervisors
 from app.jobs.ray_cluster import environment_of
@@ -28,12 +43,17 @@ from app.operations import jobs as operations
 from app.operations.jobs import JobLog
 from app.operations.releases import new_folder
 from db.errors import BadInput, InfError, NotFound, Refused
-from db.home import home_ids, is_of_this_machine
+from db.home import home, home_ids, is_of_this_machine
 from db.jobs import jobs
 from db.jobs.runner import JobHandle
-from db.store.store import Store
+from db.outcome.checkpoints import list_checkpoints
+from db.release.releases import list_releases
+from db.store import schema
+from db.store.store import Store, open_store
 from db.tables import Job
 from trainer.data.release_files import find_release, read_release
+from trainer.launch.here import train
+from trainer.loop.states import newest_state
 
 TESTS = Path(__file__).resolve().parent.parent
 Machine = Callable[[str], Path]
@@ -51,11 +71,44 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     return become
 
 
+@pytest.fixture(scope="module")
+def s3_server() -> Iterator[str]:
+    """The address of a server that speaks S3, which others wrote."""
+    if find_spec("moto") is None or find_spec("s3fs") is None:
+        require("s3", "moto[s3], flask, flask-cors and s3fs are not installed")
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    yield "http://{}:{}".format(*server.get_host_and_port())
+    server.stop()
+
+
 @pytest.fixture
-def bucket(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
+def s3(
+    request: pytest.FixtureRequest, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[fsspec.AbstractFileSystem]:
-    """INF_FILES as an object storage, in memory; empty."""
+    """INF_FILES in a bucket of that server; empty."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", request.getfixturevalue("s3_server"))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("INF_FILES", "s3://bucket/inf")
+    monkeypatch.setattr(shared, "WAIT_SECONDS", 0.0)
+    files = fsspec.filesystem("s3")
+    files.mkdir("bucket")
+    yield files
+    files.rm("bucket", recursive=True)
+
+
+@pytest.fixture(params=["memory", "s3"])
+def bucket(
+    request: pytest.FixtureRequest, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[fsspec.AbstractFileSystem]:
+    """INF_FILES as an object storage, in memory or S3's; empty."""
+    if request.param == "s3":
+        yield request.getfixturevalue("s3")
+        return
     monkeypatch.setenv("INF_FILES", "memory://bucket/inf")
     monkeypatch.setattr(shared, "WAIT_SECONDS", 0.0)
     files = fsspec.filesystem("memory")
@@ -71,6 +124,10 @@ def made(home: Path, content: str = "weights", name: str = "checkpoints/one") ->
     (folder / "deep/model.bin").write_text(content)
     (folder / ".unfinished").write_text("no")
     return folder
+
+
+def made_by(name: str) -> Path:
+    return home().parent / name / "checkpoints"
 
 
 def content_of(folder: Path) -> str:
@@ -236,11 +293,18 @@ def test_a_folder_of_ones_own_by_a_name_that_is_taken_is_left_alone(
     share(made(machine("one")))
     own = made(machine("two"), "of my own")
     share_the_rest()
-    with pytest.raises(InfError, match="another than checkpoints/one"):
+    with pytest.raises(InfError, match="another than checkpoints/one") as refused:
         here(own)
     assert content_of(own) == "of my own"
     machine("one")
     assert content_of(here(machine("one") / "checkpoints/one")) == "weights"
+    machine("two")
+    subprocess.run(refused.value.remedy.split("`")[1], shell=True, check=True)  # the way out
+    assert content_of(here(own)) == "weights"
+    share_the_rest()
+    machine("one")
+    (kept,) = set(made_by("two").iterdir()) - {own}
+    assert content_of(here(machine("one") / "checkpoints" / kept.name)) == "of my own"
 
 
 def test_a_log_is_shown_as_far_as_it_was_copied(
@@ -271,7 +335,10 @@ def test_a_storage_that_is_away_hides_no_local_log(
     share_log(log)
 
 
+@pytest.mark.parametrize("storage", ["file", "s3"])
 def test_a_release_and_the_log_of_one_machine_are_used_on_another(
+    storage: str,
+    request: pytest.FixtureRequest,
     store: Store,
     machine: Machine,
     monkeypatch: pytest.MonkeyPatch,
@@ -279,6 +346,8 @@ def test_a_release_and_the_log_of_one_machine_are_used_on_another(
     there: dict[str, str],
 ) -> None:
     monkeypatch.setattr(supervisors, "ensure_taken", lambda *_: None)  # here: by hand, below
+    if storage == "s3":
+        request.getfixturevalue("s3")
     one = machine("one")
     make_run(store)
     config = {"dataset": "books", "out": str(one / "releases/mine"), "split_by": "dataset"}
@@ -289,8 +358,8 @@ def test_a_release_and_the_log_of_one_machine_are_used_on_another(
     log = (one / f"logs/job-{job_id}-1.log").read_text()
     two = machine("two")
     assert not two.exists()
-    operations.log(owner("Ada"), JobLog(job_id=job_id))
-    assert not log or (two / f"logs/job-{job_id}-1.log").read_text() == log
+    assert "Found credentials" not in log
+    assert log == operations.log(owner("Ada"), JobLog(job_id=job_id))
     found = find_release(store, str(done.result["release_id"]))
     assert found == two / "releases/mine" and read_release(found).groups
     words = ("releases", "push", str(done.result["release_id"]), "--repo", "ada/mine", "--dry-run")
@@ -355,3 +424,195 @@ def test_a_job_of_one_machine_is_run_by_the_other_unless_it_names_a_file_there(
     assert len(home_ids()) == 2
     assert "counted to 1" in operations.log(owner("Ada"), JobLog(job_id=both))
     assert supervise(store, idle_seconds=0.5) == 1
+
+
+def test_a_training_goes_on_where_another_machine_left_it(
+    sqlite_store: Store, machine: Machine, bucket: fsspec.AbstractFileSystem, tmp_path: Path
+) -> None:
+    def losses(job_id: int) -> dict[int, float]:
+        with sqlite_store.read() as session:
+            points = metric_points(session, job_id)
+        return {point.step: point.value for point in points if point.name == "loss"}
+
+    config = config_for(tmp_path, epochs="3", save_steps="1")
+    config.pop("out")
+    machine("one")
+    whole = claim(sqlite_store, config)
+    train(whole)
+    assert not bucket.find("bucket/inf/training"), "nothing of it is kept when it is over"
+    again = train_until(sqlite_store, config, step=4)
+    two = machine("two")
+    assert newest_state(here(states(again.id))) == (
+        5,
+        two / f"training/job-{again.id}/checkpoint-5",
+    )
+    assert train(again)["steps"] == 6
+    assert losses(again.id) == losses(whole.id)
+    assert not bucket.find("bucket/inf/training") and not states(again.id).exists()
+
+
+def states(job_id: int) -> Path:
+    return home() / "training" / f"job-{job_id}"
+
+
+def test_a_training_whose_states_cannot_be_copied_goes_on(
+    sqlite_store: Store,
+    machine: Machine,
+    bucket: fsspec.AbstractFileSystem,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def cut(*_: str) -> None:
+        raise OSError("connection lost")
+
+    machine("one")
+    with monkeypatch.context() as patched:
+        patched.setattr(bucket, "put_file", cut)
+        config = config_for(tmp_path, epochs="1", save_steps="1")
+        again = train_until(sqlite_store, config, step=1)
+    assert "connection lost" in caplog.text
+    machine("two")
+    made(home(), "of two", f"training/job-{again.id}")
+    share(states(again.id))  # meanwhile another machine began it anew
+    machine("one")
+    assert content_of(here(states(again.id))) == "of two", "who went on has the newest states"
+
+
+def test_what_was_made_before_its_upload_failed_is_uploaded_when_the_job_is_resumed(
+    sqlite_store: Store,
+    machine: Machine,
+    bucket: fsspec.AbstractFileSystem,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def cut(*_: str) -> None:
+        raise OSError("connection lost")
+
+    def handled(job: JobHandle) -> Any:
+        return entry.handle(job).as_json()
+
+    one = machine("one")
+    make_run(sqlite_store)
+    config = {"dataset": "books", "out": str(one / "releases/mine"), "split_by": "dataset"}
+    export = claim(sqlite_store, config, "export")
+    training = claim(sqlite_store, config_for(tmp_path, max_steps="1") | {"out": None})
+    for job, path in ((export, "releases/mine"), (training, f"checkpoints/job-{training.id}")):
+        with monkeypatch.context() as patched:
+            patched.setattr(bucket, "put_file", cut)
+            with pytest.raises(InfError, match="connection lost"):
+                handled(job)
+        before = sorted(each.stat().st_mtime_ns for each in (one / path).rglob("*"))
+        assert before, "it was made"
+        result = handled(job)
+        assert sorted(each.stat().st_mtime_ns for each in (one / path).rglob("*")) == before
+        machine("two")
+        assert here(home() / path).is_dir() and result["path"].endswith(path)
+        machine("one")
+    with sqlite_store.read() as session:
+        assert len(list_releases(session)) == len(list_checkpoints(session)) == 1
+
+
+def test_a_release_of_another_machine_is_trained_on(
+    sqlite_store: Store, machine: Machine, s3: fsspec.AbstractFileSystem
+) -> None:
+    one = machine("one")
+    make_run(sqlite_store, kept=8)
+    config = {"dataset": "books", "out": str(one / "releases/mine"), "split_by": "dataset"}
+    made = entry.handle(claim(sqlite_store, config, "export")).as_json()
+    two = machine("two")
+    settings = TINY | {"held_out": "0", "max_steps": "1"}
+    config = {"release": str(made["release_id"]), "settings": settings}
+    trained = entry.handle(claim(sqlite_store, config)).as_json()
+    assert trained["path"].startswith(f"{two}/checkpoints")
+    three = machine("three")
+    assert (here(three / f"checkpoints/{Path(trained['path']).name}") / "README.md").is_file()
+    assert not (three / "releases").exists(), "only what is needed is fetched"
+
+
+def test_two_stores_do_not_share_their_files(
+    sqlite_store: Store, machine: Machine, bucket: fsspec.AbstractFileSystem, tmp_path: Path
+) -> None:
+    machine("one")
+    entry.require_own_files(sqlite_store)
+    machine("two")
+    entry.require_own_files(sqlite_store)
+    other = open_store(f"sqlite:///{tmp_path}/other.db")
+    schema.upgrade(other)
+    job = claim(other, {"run_id": 7}, "curate")
+    with pytest.raises(Refused, match="the files of another store"):
+        entry.handle(job)
+    made(home())
+    assert supervise(other, idle_seconds=0.5) == 0
+    assert not bucket.find("bucket/inf/checkpoints"), "what this machine has is not copied there"
+    other.close()
+    copy = tmp_path / "copy.db"
+    copy.write_bytes((tmp_path / "inf-home/inf.db").read_bytes())
+    bucket.rm("bucket/inf/store.json")  # its own is gone
+    job = claim(sqlite_store, {"run_id": 7}, "curate")
+    with pytest.raises(NotFound):  # its run
+        entry.handle(job)
+
+
+def test_what_was_there_before_keeps_no_job_waiting(
+    sqlite_store: Store, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "ENTRY", "toy_jobs")
+    monkeypatch.setattr(supervisors, "ensure_taken", lambda *_: None)
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    made(machine("one"))
+    is_done, upload = threading.Event(), shared._upload
+
+    def slow(*given: Any) -> None:
+        is_done.wait(60)
+        upload(*given)
+
+    monkeypatch.setattr(shared, "_upload", slow)
+    job_id = launching.launch(sqlite_store, "curate", {"steps": 1}, actor=owner("Ada"))
+    supervisor = threading.Thread(
+        target=supervise, args=(sqlite_store,), kwargs={"idle_seconds": 0.5}
+    )
+    supervisor.start()
+    until(lambda: launching.job_now(sqlite_store, job_id).status == "done", 50)
+    is_done.set()
+    supervisor.join(60)
+    assert content_of(here(machine("two") / "checkpoints/one")) == "weights", "and it is copied"
+
+
+def test_releases_of_others_are_found_by_one_look_into_the_storage(
+    machine: Machine, bucket: fsspec.AbstractFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two", "three"):
+        share(made(machine("one"), name, f"releases/{name}"))
+    here_now = machine("two")
+    own, gone = str(made(here_now, "own", "releases/own")), str(here_now / "releases/gone")
+    others = [str(here_now / f"releases/{name}") for name in ("one", "two", "three")]
+    looks = []
+    listing = bucket.ls
+    monkeypatch.setattr(bucket, "ls", lambda *given, **named: looks.append(1) or listing(*given))
+    monkeypatch.setattr(bucket, "cat_file", lambda *_: pytest.fail("it looks at each"))
+    assert those_there([own, gone, *others]) == {own, *others}
+    assert those_there([own]) == {own} and looks == [1]
+    machine("three")
+    assert those_there([str(home() / "trec/none")]) == set()
+
+
+def test_a_long_log_is_copied_less_often_and_never_twice(
+    machine: Machine, bucket: fsspec.AbstractFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = machine("one") / "logs/job-1-1.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("one\n")
+    monkeypatch.setattr(shared, "LOG_SECONDS", 0.05)
+    copies: list[int] = []
+    monkeypatch.setattr(shared, "share_log", lambda path: copies.append(path.stat().st_size))
+    with shared.copied_log(log):
+        until(lambda: copies == [4], 10)
+        time.sleep(0.5)
+        assert copies == [4], "nothing new, no copy"
+        os.truncate(log, 100_000_000)
+        until(lambda: len(copies) == 2, 10)
+        os.truncate(log, 100_000_001)
+        time.sleep(0.5)
+        assert len(copies) == 2, "its size is worth 5 s of waiting now"
+    assert copies == [4, 100_000_000, 100_000_001]

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from analysis.files.shared import here, withdraw
 from db.jobs.runner import JobHandle
 from trainer.data.passage_pool import PassagePool, pool_passages
 from trainer.data.splitting import Groups
@@ -36,12 +37,15 @@ def train(handle: JobHandle) -> dict[str, Any]:
         handle.meter.left_out = processes.started
         settings = plan_settings(wanted, processes.count)
         folders = plan_folders(wanted, settings, handle.id)
+        if processes.is_first:
+            here(folders.work)  # where another machine began
         memory = read_memory(str(folders.out))  # there: killed after the folder was complete
         if not memory:
             groups = plan_groups(handle.store, wanted.release, settings)
             memory = _train(handle, processes, settings, groups, folders)
     result = record_training(handle.store, handle.id, settings, memory, folders.out)
     shutil.rmtree(folders.work, ignore_errors=True)
+    withdraw(folders.work)
     return result
 
 

@@ -12,6 +12,8 @@ import torch
 from transformers import TrainerCallback
 
 from analysis.figures.numbers import duration
+from analysis.files.shared import share
+from db.errors import InfError
 from trainer.loop.best import Best
 from trainer.loop.embedding_loss import EmbeddingLoss
 from trainer.loop.failures import require_finite
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("inf.train")
 SAVE_SECONDS = 120.0
+COPYING = 0.05
 BELOW_GUARD = 10.0  # taken off a measure (0 to 1): any weights within the guard are better
 Report = Callable[[int, int, str], None]
 Stream = Callable[[int, Mapping[str, float]], None]
@@ -55,7 +58,8 @@ class Watch(TrainerCallback):
         self.step_began = self.step_seconds = 0.0
         self.settings, self.report, self.stream = settings, report, stream
         self.stopping, self.evaluate, self.best = stopping, evaluate, best
-        self.began = self.saved = time.monotonic()
+        self.began = self.saved = self.copied = time.monotonic()
+        self.copy_seconds = 0.0
         self.first_step = 0
         self.loss = math.nan
         self.moved = MovedWeights()
@@ -106,6 +110,18 @@ class Watch(TrainerCallback):
         )
         if control.should_save:
             self.saved = now
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Copy the states to INF_FILES, at the end or where it takes COPYING of the time."""
+        began = time.monotonic()
+        is_time = (began - self.copied) * COPYING >= self.copy_seconds
+        if self.processes.is_first and (is_time or control.should_training_stop):
+            try:
+                share(self.best.work)
+            except InfError as error:
+                log.warning("%s", error)
+            self.copied = time.monotonic()
+            self.copy_seconds = self.copied - began
 
     def _score(self, model: "SentenceTransformer", step: int, control: Any) -> None:
         """The first process scores; where weights are sharded all do, as each holds a part."""

@@ -74,6 +74,15 @@ def test_a_run_is_started_shown_changed_and_stopped(world: ApiWorld) -> None:
     with unscoped(), world.store.read() as session:
         launched = session.scalars(select(Event).where(Event.name == "job.launch")).one()
         assert (launched.actor, launched.data["via"]) == ("mina", "token")
+    body = {"workers": 2, "joins": False, "only": "leakage"}
+    more = world.ask("mina", "POST", f"/runs/{run_id}:join", json=body)
+    assert more.status_code == 202, more.text
+    with unscoped(), world.store.read() as session:
+        joined = session.scalars(select(Job).where(Job.id >= more.json()["job_id"]))
+        assert [each.config | {"workers": 0} for each in joined] == [
+            {"run_id": run_id, "joins": True, "workers": 0}
+        ] * 2
+    assert world.ask("mina", "POST", f"/runs/{run_id + 99}:join", json={}).status_code == 404
     assert world.ask("mina", "POST", f"/jobs/{job['id']}:cancel").json()["status"] == "cancelled"
     assert world.ask("mina", "POST", f"/jobs/{job['id']}:cancel").status_code == 409
     assert world.ask("mina", "POST", f"/runs/{run_id}:stop", json={}).status_code == 200
