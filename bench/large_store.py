@@ -220,7 +220,9 @@ def text(number: int, place: int) -> str:
 
 def _study(session: Session, run_id: int, judges: list[Judge], *, seed: int, name: str) -> Study:
     study = sampled_study(session, run_id=run_id, items=300, overlap=2, seed=seed, name=name)
-    items = list(session.scalars(select(StudyItem.item_id).where(StudyItem.study_id == study.id)))
+    known = select(Judgment.item_id).where(Judgment.judge_id == judges[0].id)  # of another study
+    chosen = select(StudyItem.item_id).where(StudyItem.study_id == study.id)
+    items = list(session.scalars(chosen.where(StudyItem.item_id.not_in(known))))
     for number, judge in enumerate(judges):
         session.add_all(
             Judgment(

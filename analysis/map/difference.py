@@ -50,11 +50,16 @@ VERDICTS: Final = Layers("kept", "dropped", "verdict")
 
 class Difference(NamedTuple):
     """The first layer's density less the second's, by cell, and which cells differ by more than
-    chance; both of shape (CELLS, CELLS)."""
+    chance; both of shape (CELLS, CELLS).
+
+    `shares`: the first layer's share of both layers' texts, the lowest and the highest of any place
+    with FLOOR texts or more, and that of the whole map between them.
+    """
 
     grid: Grid
     values: np.ndarray
     is_clear: np.ndarray
+    shares: tuple[float, float, float]
 
 
 def density_difference(
@@ -72,7 +77,8 @@ def density_difference(
     pooled = _spread(grid.density(cells, SIGMA) / len(cells), len(cells))
     values = _difference(grid, cells, is_first)
     limit = _limit(grid, cells, is_first, _units(points[here], is_first), pooled, seed)
-    return Difference(grid, values, np.abs(values) / pooled > limit)
+    is_clear = np.abs(values) / pooled > limit
+    return Difference(grid, values, is_clear, _shares(grid, cells, is_first))
 
 
 def topic_shares(points: "pd.DataFrame", first: str, second: str) -> list[dict[str, Any]]:
@@ -102,12 +108,25 @@ def _difference(grid: Grid, cells: np.ndarray, is_first: np.ndarray) -> np.ndarr
     return found
 
 
+def _shares(grid: Grid, cells: np.ndarray, is_first: np.ndarray) -> tuple[float, float, float]:
+    both = grid.density(cells, SIGMA)
+    is_enough = both >= _floor()
+    found = grid.density(cells[is_first], SIGMA)[is_enough] / both[is_enough]
+    whole = float(is_first.mean())
+    return float(found.min(initial=whole)), whole, float(found.max(initial=whole))
+
+
 def _spread(pooled: np.ndarray, texts: int) -> np.ndarray:
     """The root of the pooled density, at least that of FLOOR texts at their own place."""
-    alone = np.zeros((CELLS, CELLS))
-    alone[CELLS // 2, CELLS // 2] = FLOOR / texts
-    found: np.ndarray = np.sqrt(np.maximum(pooled, smoothed(alone, SIGMA).max()))
+    found: np.ndarray = np.sqrt(np.maximum(pooled, _floor() / texts))
     return found
+
+
+def _floor() -> float:
+    """The density of FLOOR texts at their own place."""
+    alone = np.zeros((CELLS, CELLS))
+    alone[CELLS // 2, CELLS // 2] = FLOOR
+    return float(smoothed(alone, SIGMA).max())
 
 
 def _units(points: "pd.DataFrame", is_first: np.ndarray) -> np.ndarray:

@@ -13,7 +13,13 @@ import numpy as np
 
 from analysis.figures.figures import CATEGORY_COLOURS, SHADES
 from analysis.map.density import CELLS, density_lines
-from analysis.map.difference import COLOURS, Difference, Layers, density_difference
+from analysis.map.difference import (
+    COLOURS,
+    VERDICTS,
+    Difference,
+    Layers,
+    density_difference,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +27,8 @@ if TYPE_CHECKING:
     from analysis.map.facets import Panel
 
 FRAME_COLOURS = ("#7a8788", "#b5742a", "#5a6fae", "#7d5aa0", "#4c8a5f")
+
+PALE: Final = 0.1  # of the strongest colour: what chance could have made of a kept share
 
 
 def map_payload(
@@ -108,11 +116,16 @@ def labels_of(points: "pd.DataFrame") -> list[dict[str, Any]]:
 def _veil(
     found: Difference | None, layers: Layers | None
 ) -> tuple[dict[str, Any] | None, np.ndarray]:
-    """The header of a density difference and its cells: -1 to 1, 0 where chance would do."""
+    """The header of a density difference and its cells: -1 to 1, 0 where chance would do.
+
+    The kept share is drawn there, too, but pale: a map where no place differs has one as well.
+    """
     if found is None or layers is None:
         return None, np.zeros((0, 0))
     clear = np.where(found.is_clear, found.values, 0.0)
-    highest = float(np.abs(clear).max())
+    cells = _within(clear, 1.0)
+    if layers == VERDICTS:
+        cells = np.where(found.is_clear, cells, _within(found.values, PALE))
     header = {
         "cells": CELLS,
         "x": [float(found.grid.x[0]), float(found.grid.x[-1])],
@@ -120,8 +133,15 @@ def _veil(
         "layers": layers.legend,
         "colours": list(COLOURS),
         "clear": [int((clear > 0).sum()), int((clear < 0).sum())],
+        "shares": list(found.shares) if layers == VERDICTS else None,
     }
-    return header, clear / highest if highest else clear
+    return header, cells
+
+
+def _within(values: np.ndarray, limit: float) -> np.ndarray:
+    """The values, the largest of them at the limit."""
+    highest = float(np.abs(values).max())
+    return limit * values / highest if highest else values
 
 
 def coloured(points: "pd.DataFrame", colour_by: str) -> dict[str, str]:

@@ -220,7 +220,8 @@ def draw_about(found: Stored[CoverageFound], drawn: Drawn) -> None:
         st.warning(plain(circular), icon=":material/sync_problem:")
     difference = (
         " · coloured ground: one layer is denser than the other, or more is kept or dropped, by "
-        "more than in any of 19 shuffles of their groups" * bool(drawn.layers)
+        "more than in any of 19 shuffles of their groups (pale: not beyond them)"
+        * bool(drawn.layers)
     )
     apart = " · distances between panels mean nothing" * drawn.by_language
     st.caption(

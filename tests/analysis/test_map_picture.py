@@ -11,9 +11,9 @@ import pytest
 from analysis.map.clusters import cluster_names, cluster_points, nearest_texts, with_clusters
 from analysis.map.contours import contour_lines, smoothed
 from analysis.map.coverage import add_points, with_marks
-from analysis.map.density import density_lines
+from analysis.map.density import CELLS, density_lines
 from analysis.map.difference import VERDICTS, Layers
-from analysis.map.picture import map_payload, point_hover
+from analysis.map.picture import PALE, map_payload, point_hover
 from analysis.map.shapes import rows_inside
 
 POINTS = with_marks(
@@ -359,5 +359,23 @@ def test_the_kept_share_is_a_ground_of_its_own() -> None:
     said = ["kept more often than elsewhere", "dropped more often than elsewhere"]
     assert header["difference"]["layers"] == said
     assert min(header["difference"]["clear"]) > 50
+    low, whole, high = header["difference"]["shares"]
+    assert low < 0.1 and high > 0.9 and whole == pytest.approx(0.5, abs=0.03)
     points["verdict"] = "kept"
     assert unpacked(map_payload(points, layers=VERDICTS))[0]["difference"] is None
+
+
+def test_a_kept_share_within_chance_is_drawn_pale_with_its_scale() -> None:
+    points = many(400)
+    points["verdict"] = np.where(np.arange(400) % 16, "kept", "dropped")
+    payload = map_payload(points, layers=VERDICTS)
+    header, *_ = unpacked(payload)
+    assert header["difference"]["clear"] == [0, 0]
+    cells = np.frombuffer(payload[-400 * 2 - CELLS**2 * 4 : -400 * 2], "<f4")
+    assert np.abs(cells).max() == pytest.approx(PALE, abs=1e-6)
+    low, whole, high = header["difference"]["shares"]
+    assert low < whole < high <= 1 and whole == pytest.approx(375 / 400)
+    points["corpus"] = np.where(np.arange(400) % 16, "one", "two")
+    of_corpora = map_payload(points, layers=Layers("one", "two"))
+    assert unpacked(of_corpora)[0]["difference"]["shares"] is None
+    assert not np.frombuffer(of_corpora[-400 * 2 - CELLS**2 * 4 : -400 * 2], "<f4").any()

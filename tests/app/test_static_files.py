@@ -1,5 +1,6 @@
 """Streamlit's scripts come compressed to who takes it, as they are to others, and nothing else."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +14,10 @@ from starlette.routing import Mount
 from starlette.testclient import TestClient
 from streamlit.web.server.starlette.starlette_static_routes import create_streamlit_static_handler
 
-from app.server.document.static_files import EAGER, CompressStatic
+from app.server.document.figure_script import TRACES, with_our_traces
+from app.server.document.static_files import CompressStatic
 
+ROOT = Path(__file__).parents[2]
 STATIC = Path(st.__file__).parent / "static" / "static"
 
 
@@ -75,10 +78,35 @@ def test_who_does_not_take_it_gets_the_file_as_it_is(client: TestClient, accepte
     assert answer.content == (STATIC / name).read_bytes()
 
 
-def test_only_the_script_of_figures_is_to_be_compiled_at_once(client: TestClient) -> None:
+def test_the_script_of_figures_comes_without_what_no_figure_of_ours_draws(
+    client: TestClient,
+) -> None:
     (figures,) = STATIC.rglob("PlotlyChart.*.js")
-    sent = fetch(client, figures.relative_to(STATIC).as_posix(), "gzip").content
-    assert sent == EAGER + figures.read_bytes() and EAGER.startswith(b"//# ")
+    whole = figures.read_text(encoding="utf-8")
+    sent = fetch(client, figures.relative_to(STATIC).as_posix(), "gzip").text
+    assert len(sent) < 0.45 * len(whole)
+    kept = {f"src/traces/{trace}/index.js" for trace in (*TRACES, "scatter")}
+    assert kept <= set(re.findall(r"src/traces/[a-z0-9]+/index\.js", sent))
+    assert "src/traces/surface/" in whole and "src/traces/surface/" not in sent
+    assert sent[-3_000:] == whole[-3_000:]  # what Streamlit makes of Plotly
+    assert with_our_traces(whole.replace("lib/sankey.js", "lib/s.js")) == whole.replace(
+        "lib/sankey.js", "lib/s.js"
+    )
+    assert with_our_traces("export default 1;") == "export default 1;"
+
+
+def test_no_figure_of_ours_has_a_trace_that_is_left_out() -> None:
+    made = re.compile(r"\bgo\.([A-Z]\w+)\(|\bfigure\.add_(\w+)\(|\bpx\.(\w+)\(")
+    found = {
+        next(filter(None, each)).lower()
+        for folder in ("app", "analysis")
+        for path in (ROOT / folder).rglob("*.py")
+        if "plotly" in (text := path.read_text(encoding="utf-8"))
+        for each in made.findall(text)
+    }
+    others = {"figure", "annotation", "shape", "hline", "vline", "hrect", "vrect"}
+    assert {"bar", "heatmap", "sankey", "scatter"} <= found
+    assert found - others <= {*TRACES, "scatter"}
 
 
 def test_fonts_are_not_compressed_again(client: TestClient) -> None:

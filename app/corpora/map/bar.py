@@ -109,9 +109,9 @@ def draw_view(found: Stored[CoverageFound], points: "pd.DataFrame", languages: i
                 index=options.index(first),
                 format_func=ground_name,
                 key=f"coverage.layers-{found.id}",
-                help="Kept share: coloured where more or fewer groups are kept than elsewhere. Two "
-                "layers: where one is denser than the other. By more than in any of 19 shuffles of "
-                "the groups.",
+                help="Kept share: blue where more groups are kept than elsewhere, orange where "
+                "fewer, pale where chance could have done it. Two layers: coloured where one is "
+                "denser than the other by more than in any of 19 shuffles of the groups.",
             )
     return Drawn(colour, contours, layers, by_language)
 

@@ -13,13 +13,13 @@ function legendOf(painter) {
   ];
 }
 
-// What the colours of a difference mean that are on the map.
+// What the colours of a difference mean that are on the map; a kept share has both, if pale.
 function denserIn(difference) {
   if (!difference) return [];
-  const { layers, colours, clear } = difference;
+  const { layers, colours, clear, shares } = difference;
   return layers
     .map((name, each) => ({ name, colour: colours[each] }))
-    .filter((_, each) => clear[each]);
+    .filter((_, each) => clear[each] || shares);
 }
 
 function savePng(painter, labels, view, width, height, [ground, ink]) {

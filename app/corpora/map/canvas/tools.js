@@ -138,9 +138,19 @@ class MapTools {
     for (const { name, colour } of data.lines) this.line(colour, name, "line");
     const denser = denserIn(data.difference);
     for (const { name, colour } of denser) this.line(colour, name, "veil");
-    if (data.difference && !denser.length) {
-      this.legend.append(make("span", "note", "ground: no difference beyond chance"));
+    if (data.difference) this.note(data.difference);
+  }
+
+  // The scale of the kept share, and what chance could have made.
+  note({ shares, clear }) {
+    const notes = [];
+    if (shares) {
+      const [low, whole, high] = shares.map((share) => Math.round(100 * share));
+      notes.push(`Kept: ${whole} % of these texts, ${low} to ${high} % by place.`);
     }
+    if (!clear.some(Boolean)) notes.push("No place differs beyond chance.");
+    else if (shares) notes.push("Pale: within chance.");
+    if (notes.length) this.legend.append(make("span", "note", notes.join(" ")));
   }
 
   line(colour, text, kind) {
