@@ -147,7 +147,7 @@ def _share_the_rest(store: Store) -> None:
     try:
         require_own_files(store)
         share_the_rest()
-    except InfError as error:  # another store's files: each job is refused with it
+    except (InfError, SQLAlchemyError) as error:  # another store's files: so is each job refused
         log.warning("%s", error)
 
 

@@ -11,6 +11,7 @@ from sqlalchemy import select
 from app.access.identity import Actor
 from app.access.permissions import require
 from app.jobs import launching, supervisor, supervisors
+from app.jobs.entry import require_own_files
 from app.jobs.handed_over import forget, hand_over
 from app.jobs.kinds import KINDS
 from app.jobs.outcome import summary
@@ -288,8 +289,12 @@ def work(actor: Actor, *, idle_seconds: float, cluster: str = "") -> JobsTaken:
 
 
 def ensure_worked(actor: Actor) -> None:
-    """Start a supervisor for queued jobs of this machine, and of the cluster if one is chosen."""
+    """Start a supervisor for queued jobs of this machine, and of the cluster if one is chosen.
+
+    Raises Refused where INF_FILES is another store's: its logs would be shown as this one's.
+    """
     require(actor, RIGHT)
+    require_own_files(open_store())
     supervisors.ensure_supervisor(open_store())
     if (launcher := launching.chosen_launcher()) != jobs.LOCAL:
         supervisors.ensure_taken(open_store(), launcher)

@@ -36,7 +36,7 @@ from analysis.files.shared import (
     those_there,
 )
 from app.access.identity import owner
-from app.jobs import entry, launching, processes, supervisors
+from app.jobs import entry, launching, processes, supervisor, supervisors
 from app.jobs.ray_cluster import environment_of
 from app.jobs.supervisor import supervise
 from app.operations import jobs as operations
@@ -531,7 +531,11 @@ def test_a_release_of_another_machine_is_trained_on(
 
 
 def test_two_stores_do_not_share_their_files(
-    sqlite_store: Store, machine: Machine, bucket: fsspec.AbstractFileSystem, tmp_path: Path
+    sqlite_store: Store,
+    machine: Machine,
+    bucket: fsspec.AbstractFileSystem,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     machine("one")
     entry.require_own_files(sqlite_store)
@@ -542,16 +546,25 @@ def test_two_stores_do_not_share_their_files(
     job = claim(other, {"run_id": 7}, "curate")
     with pytest.raises(Refused, match="the files of another store"):
         entry.handle(job)
+    monkeypatch.setenv("INF_DATABASE_URL", other.url)
+    with pytest.raises(Refused, match="the files of another store"):
+        operations.ensure_worked(owner("Ada"))  # as a server begins
     made(home())
     assert supervise(other, idle_seconds=0.5) == 0
     assert not bucket.find("bucket/inf/checkpoints"), "what this machine has is not copied there"
     other.close()
-    copy = tmp_path / "copy.db"
-    copy.write_bytes((tmp_path / "inf-home/inf.db").read_bytes())
     bucket.rm("bucket/inf/store.json")  # its own is gone
     job = claim(sqlite_store, {"run_id": 7}, "curate")
     with pytest.raises(NotFound):  # its run
         entry.handle(job)
+
+
+def test_a_store_that_is_away_ends_no_copying_with_a_traceback(
+    machine: Machine, bucket: fsspec.AbstractFileSystem, caplog: pytest.LogCaptureFixture
+) -> None:
+    machine("one")
+    supervisor._share_the_rest(open_store("postgresql+psycopg://nobody@127.0.0.1:1/none"))
+    assert "127.0.0.1" in caplog.text
 
 
 def test_what_was_there_before_keeps_no_job_waiting(
@@ -569,13 +582,13 @@ def test_what_was_there_before_keeps_no_job_waiting(
 
     monkeypatch.setattr(shared, "_upload", slow)
     job_id = launching.launch(sqlite_store, "curate", {"steps": 1}, actor=owner("Ada"))
-    supervisor = threading.Thread(
+    supervising = threading.Thread(
         target=supervise, args=(sqlite_store,), kwargs={"idle_seconds": 0.5}
     )
-    supervisor.start()
+    supervising.start()
     until(lambda: launching.job_now(sqlite_store, job_id).status == "done", 50)
     is_done.set()
-    supervisor.join(60)
+    supervising.join(60)
     assert content_of(here(machine("two") / "checkpoints/one")) == "weights", "and it is copied"
 
 
