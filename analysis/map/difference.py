@@ -41,7 +41,7 @@ class Layers(NamedTuple):
     def legend(self) -> list[str]:
         """What the colour of each layer says of a place."""
         if self.column == "verdict":
-            return [f"{value} more often than elsewhere" for value in (self.first, self.second)]
+            return [f"{value} more often" for value in (self.first, self.second)]
         return [f"denser in {name}" for name in (self.first, self.second)]
 
 

@@ -356,8 +356,7 @@ def test_the_kept_share_is_a_ground_of_its_own() -> None:
     points["verdict"] = np.where(points["x"] > points["x"].median(), "kept", "dropped")
     points.loc[:20, "verdict"] = "waiting"
     header, *_ = unpacked(map_payload(points, layers=VERDICTS))
-    said = ["kept more often than elsewhere", "dropped more often than elsewhere"]
-    assert header["difference"]["layers"] == said
+    assert header["difference"]["layers"] == ["kept more often", "dropped more often"]
     assert min(header["difference"]["clear"]) > 50
     low, whole, high = header["difference"]["shares"]
     assert low < 0.1 and high > 0.9 and whole == pytest.approx(0.5, abs=0.03)

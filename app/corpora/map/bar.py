@@ -20,7 +20,10 @@ STYLE = """<style>
 .stMainBlockContainer:has(.st-key-coverage-head) {
   max-width: none; padding-left: 1.25rem; padding-right: 1.25rem; padding-bottom: 1rem;
 }
-.st-key-coverage-head h1 { font-size: 1.4rem; padding: 0 0 .3rem; }
+.st-key-coverage-head h1 { font-size: 1.4rem; padding: 0; }
+@media (max-width: 640px) { /* the map's name in a line of its own, below title and buttons */
+  .st-key-coverage-head > :has(> .st-key-coverage-stored) { order: 1; flex: 1 0 100%; }
+}
 .st-key-coverage-stored [data-testid="stWidgetLabel"] {
   position: absolute; width: 1px; height: 1px; min-height: 0; overflow: hidden;
   clip-path: inset(50%);
