@@ -1,7 +1,8 @@
 """Several workers on one run, on PostgreSQL, with prices, a budget and limits per minute.
 
     .venv/bin/python bench/cluster.py [--workers 1 2 4 8] [--pairs 2000] [--concurrency 32]
-        [--budget-share 2.0] [--rpm N] [--tpm N] [--latency 0] [--beats 1 50 400] [--json FILE]
+        [--budget-share 2.0] [--rpm N] [--tpm N] [--latency 0] [--growing] [--beats 1 50 400]
+        [--json FILE]
 
 One server (tests/openai_server.py) in a process of its own, one private cluster (its log is not
 flushed to disk: a commit's time is that of the database's work and locks). For each number of
@@ -9,7 +10,9 @@ workers a new database and run; 8 calls a pair, none of them known. CPU, log and
 the span between 20 % and 80 % of the calls, counted by the server: workers by their processes, the
 database by all of its. Lock waits: how often a session of a worker was seen to wait for a lock,
 of all looks at one, 20 a second. `--budget-share`: of what the run costs; below 1 it ends the run.
-`--beats`: what a worker's heartbeat costs in a run of so many, for bench/scale.py.
+`--growing`: one run of all pairs, whose workers become more: each number of them has an equal part
+of the calls; CPU, log and lock waits are of the middle of that part, commits and claims of the
+whole run. `--beats`: what a worker's heartbeat costs in a run of so many, for bench/scale.py.
 """
 
 import argparse
@@ -22,6 +25,7 @@ import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:1] = [str(ROOT / "tests"), str(ROOT)]  # not this folder: it has a curation.py, too
@@ -34,7 +38,7 @@ from sqlalchemy import select, text  # noqa: E402
 from bench.curation import CALLS_PER_PAIR, counts, engine, prepare, server  # noqa: E402
 from db.run.runs import get_run  # noqa: E402
 from db.run.workers import add_worker, beat_worker, lease_share  # noqa: E402
-from db.store.store import open_store  # noqa: E402
+from db.store.store import Store, open_store  # noqa: E402
 from db.tables import Job, Run  # noqa: E402
 
 LOOK_SECONDS = 0.05
@@ -140,39 +144,42 @@ def most_per_minute(marks: list[tuple[int, float, float, float, int, int]]) -> f
     return 60 * max(rates, default=whole)
 
 
-def measure(cluster: Cluster, workers: int, wanted: argparse.Namespace) -> Figures:
-    """A new database, a run, N workers: what they did."""
-    store_url = cluster.create(f"workers{workers}_{time.time_ns()}")
+def measure(cluster: Cluster, numbers: list[int], wanted: argparse.Namespace) -> list[Figures]:
+    """A new database, a run, so many workers, in equal parts of its calls: what they did."""
+    store_url = cluster.create(f"workers{numbers[-1]}_{time.time_ns()}")
     postmaster = int((cluster.folder / "data" / "postmaster.pid").read_text().split()[0])
-    run_id = prepare(store_url, wanted.concurrency * workers, wanted.pairs)
+    run_id = prepare(store_url, wanted.concurrency * numbers[0], wanted.pairs)
     calls = wanted.pairs * CALLS_PER_PAIR
     budget = wanted.budget_share * calls * wanted.usd_per_call
     store = open_store(store_url)
-    with store.write() as session:
-        run = session.get_one(Run, run_id)
-        run.budget_usd = budget
-        run.requests_per_minute, run.tokens_per_minute = wanted.rpm, wanted.tpm
-        run.guard = False
-        session.commit()
+    _limit(
+        store,
+        run_id,
+        budget_usd=budget,
+        requests_per_minute=wanted.rpm,
+        tokens_per_minute=wanted.tpm,
+        guard=False,
+    )
     with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("VACUUM ANALYZE"))
+    started: list[subprocess.Popen[bytes]] = []
+    pids: list[int] = []
+    spans: list[tuple[float, float]] = []
     with server(latency=wanted.latency) as url:
-        began = time.monotonic()
-        started: list[subprocess.Popen[bytes]] = [
-            engine(url, store_url, run_id) for _ in range(workers)
-        ]
-        watch = Watch(url, store_url, [one.pid for one in started], postmaster)
-        codes = [one.wait() for one in started]
-        seconds = time.monotonic() - began
+        watch = Watch(url, store_url, pids, postmaster)
+        for part, workers in enumerate(numbers, 1):
+            began = time.monotonic()
+            _limit(store, run_id, concurrency=wanted.concurrency * workers)
+            while len(started) < workers:
+                started.append(engine(url, store_url, run_id))
+                pids.append(started[-1].pid)
+            while counts(url)["answered"] < part * calls / len(numbers) and _works(started):
+                time.sleep(0.2)
+            if part == len(numbers):
+                codes = [one.wait() for one in started]
+            spans.append((began, time.monotonic()))
         watch.stop()
     assert not any(codes), f"workers ended with {codes}"
-    marks = watch.marks
-    total = marks[-1][0]
-    first = next(mark for mark in marks if mark[0] >= 0.2 * total)
-    last = [mark for mark in marks if mark[0] <= 0.8 * total][-1]
-    done = last[0] - first[0]
-    looks = [one for one in watch.looks if first[1] <= one[0] <= last[1]]
-    locked, busy, sessions = (sum(one[at] for one in looks) for at in (1, 2, 3))
     with store.read() as session:
         run = get_run(session, run_id)
         spent, status = run.spent_usd, run.status
@@ -185,23 +192,46 @@ def measure(cluster: Cluster, workers: int, wanted: argparse.Namespace) -> Figur
         for what in ("commit", "claim")
         for share in ("p50", "p99")
     }
-    return Figures(
-        workers=workers,
-        calls=total,
-        seconds=round(seconds, 1),
-        calls_per_second=round(done / (last[1] - first[1]), 1),
-        worker_cpu_ms=round(1000 * (last[2] - first[2]) / done, 3),
-        database_cpu_ms=round(1000 * (last[3] - first[3]) / done, 3),
-        wal_bytes=round((last[4] - first[4]) / done),
-        transactions=round((last[5] - first[5]) / done, 4),
-        lock_waits=round(locked / max(1, sessions), 4),
-        lock_waits_of_busy=round(locked / max(1, busy), 4),
-        **waits,
-        spent_usd=round(spent, 4),
-        budget_usd=round(budget, 4),
-        status=status,
-        most_per_minute=round(most_per_minute(marks)),
-    )
+    of_run = {"spent_usd": round(spent, 4), "budget_usd": round(budget, 4), "status": status}
+    return [
+        Figures(workers=workers, **_middle(watch, *span), **waits, **of_run)
+        for workers, span in zip(numbers, spans, strict=True)
+    ]
+
+
+def _limit(store: Store, run_id: int, **limits: object) -> None:
+    with store.write() as session:
+        run = session.get_one(Run, run_id)
+        for name, value in limits.items():
+            setattr(run, name, value)
+        session.commit()
+
+
+def _works(started: list[subprocess.Popen[bytes]]) -> bool:
+    return any(one.poll() is None for one in started)
+
+
+def _middle(watch: Watch, began: float, ended: float) -> dict[str, Any]:
+    """Figures per call of the middle of a span, between 20 and 80 % of its calls."""
+    marks = [mark for mark in watch.marks if began <= mark[1] <= ended]
+    before, total = marks[0][0], marks[-1][0] - marks[0][0]
+    first = next(mark for mark in marks if mark[0] >= before + 0.2 * total)
+    last = [mark for mark in marks if mark[0] <= before + 0.8 * total][-1]
+    done = last[0] - first[0]
+    looks = [one for one in watch.looks if first[1] <= one[0] <= last[1]]
+    locked, busy, sessions = (sum(one[at] for one in looks) for at in (1, 2, 3))
+    return {
+        "calls": total,
+        "seconds": round(ended - began, 1),
+        "calls_per_second": round(done / (last[1] - first[1]), 1),
+        "worker_cpu_ms": round(1000 * (last[2] - first[2]) / done, 3),
+        "database_cpu_ms": round(1000 * (last[3] - first[3]) / done, 3),
+        "wal_bytes": round((last[4] - first[4]) / done),
+        "transactions": round((last[5] - first[5]) / done, 4),
+        "lock_waits": round(locked / max(1, sessions), 4),
+        "lock_waits_of_busy": round(locked / max(1, busy), 4),
+        "most_per_minute": round(most_per_minute(marks)),
+    }
 
 
 def beat(cluster: Cluster, workers: int) -> dict[str, float]:
@@ -247,16 +277,20 @@ def main() -> None:
     parser.add_argument("--rpm", type=int)
     parser.add_argument("--tpm", type=int)
     parser.add_argument("--latency", type=float, default=0.0)
+    parser.add_argument("--growing", action="store_true", help="one run, more and more workers")
     parser.add_argument("--beats", type=int, nargs="*", default=[])
     parser.add_argument("--json", type=Path)
     wanted = parser.parse_args()
     found, beats = [], []
     with tempfile.TemporaryDirectory() as folder, Cluster() as cluster:
         os.environ["INF_HOME"] = folder
+        # the leakage check after a run: its threads spin for each other, which `chrt` makes minutes
+        os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
         (Path(folder) / "prices.toml").write_text(PRICES)
-        for workers in wanted.workers:
-            found.append(asdict(measure(cluster, workers, wanted)))
-            print(json.dumps(found[-1]), flush=True)
+        for numbers in [wanted.workers] if wanted.growing else [[one] for one in wanted.workers]:
+            for figures in measure(cluster, numbers, wanted):
+                found.append(asdict(figures))
+                print(json.dumps(found[-1]), flush=True)
         for workers in wanted.beats:
             beats.append(beat(cluster, workers))
             print(json.dumps(beats[-1]), flush=True)

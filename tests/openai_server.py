@@ -18,7 +18,7 @@ import random
 import re
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -99,7 +99,7 @@ class Server:
         self.tasks: Counter[str] = Counter()
         self.statuses: Counter[str] = Counter()
         self.headers: list[dict[str, str]] = []
-        self.bodies: list[dict[str, Any]] = []
+        self.bodies: list[dict[str, Any]] | deque[dict[str, Any]] = []
         self.in_flight = self.most_in_flight = 0
         self.hold_after: int | None = None
         self._window: list[float] = []
@@ -493,6 +493,7 @@ def main() -> None:
     server = Server(latency_seconds=arguments.latency, per_second=arguments.per_second)
     server.port = arguments.port
     server.thinking_bytes = arguments.thinking_bytes
+    server.bodies = deque(maxlen=1000)  # a benchmark sends a million
     with server:
         print(server.url, flush=True)  # noqa: T201 - the caller reads the address
         threading.Event().wait()

@@ -1,4 +1,4 @@
-"""Exact nearest neighbours by cosine, in blocks: as fast as matrix products, no index."""
+"""Exact nearest neighbours, in blocks: as fast as matrix products, no index."""
 
 from collections.abc import Sequence
 
@@ -46,3 +46,37 @@ def below_share(
     allowed[list(barred)] = False
     best = np.argsort(-np.where(allowed, scores, -np.inf), kind="stable")[:count]
     return [int(place) for place in best if allowed[place]]
+
+
+class Best:
+    """The `count` best of many candidates for each of some queries, as they come in parts.
+
+    Candidates must score above `floor`. Ties: what came first, in a part the lower place.
+    """
+
+    def __init__(self, queries: int, count: int, floor: float = -np.inf) -> None:
+        self._floor = floor
+        self._scores = np.full((queries, count), floor, dtype=np.float32)
+        self._keys = np.zeros((queries, count), dtype=np.int64)
+
+    def add(self, query: int, scores: np.ndarray, keys: np.ndarray) -> None:
+        """The scores of a part's candidates for a query, and what they are called by."""
+        held, count = self._scores[query], self._scores.shape[1]
+        better = np.flatnonzero(scores > held[-1])
+        if len(better) > count:
+            least = np.partition(scores[better], len(better) - count)[len(better) - count]
+            better = better[scores[better] >= least]
+        if not len(better):
+            return
+        together = np.concatenate([held, scores[better]])
+        order = np.argsort(-together, kind="stable")[:count]
+        self._keys[query] = np.concatenate([self._keys[query], keys[better]])[order]
+        self._scores[query] = together[order]
+
+    def of(self, query: int) -> list[tuple[int, float]]:
+        """(key, score) of the query's best, best first."""
+        some = self._scores[query] > self._floor
+        return [
+            (int(key), float(score))
+            for key, score in zip(self._keys[query][some], self._scores[query][some], strict=True)
+        ]

@@ -7,7 +7,9 @@ keep their combining marks.
 `convention_of` is what stands beside a score.
 """
 
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +42,7 @@ LANGUAGES = {
 }
 NO_LANGUAGE = "none"
 CONVENTION = "BM25 (bm25s, Lucene, k1 1.5, b 0.75, {})"
+K1, B = 1.5, 0.75  # bm25s's defaults, which `Bm25InParts` has to repeat
 
 
 def convention_of(language: str = "en") -> str:
@@ -137,3 +140,63 @@ class Bm25:
         if not tokens:
             return np.zeros(self.size, dtype=np.float32)
         return np.asarray(self._index.get_scores(tokens), dtype=np.float32)
+
+
+class Bm25InParts:
+    """BM25 of some queries over texts that come in parts, of which only one is in memory.
+
+    Every part is seen twice: `count` it, then, when all are counted, `scores`. A score is that of
+    `Bm25` over all texts together, to the bit: what a word weighs is counted over all of them.
+    """
+
+    def __init__(self, queries: Sequence[str], language: str = "en") -> None:
+        self.size, self.language = 0, language
+        self._queries = tokens_of(queries, language)
+        self._numbers: dict[str, int] = {}  # of the queries' words: others have no score
+        for query in self._queries:
+            for word in query:
+                self._numbers.setdefault(word, len(self._numbers))
+        self._words, self._frequency = 0, Counter[int]()
+
+    def count(self, texts: Sequence[str]) -> None:
+        """Count a part: texts, words, and in how many texts each word of the queries is."""
+        for tokens in tokens_of(texts, self.language):
+            self.size += 1
+            self._words += len(tokens)
+            self._frequency.update(
+                {self._numbers[word] for word in tokens if word in self._numbers}
+            )
+
+    def scores(self, texts: Sequence[str]) -> Iterator[np.ndarray]:
+        """The scores of a part's texts, float32 in their order, for one query after another."""
+        tokens = tokens_of(texts, self.language)
+        lengths = np.array([len(each) for each in tokens], dtype=np.int64)
+        found = np.array(
+            [
+                self._numbers[word] * len(texts) + place
+                for place, each in enumerate(tokens)
+                for word in each
+                if word in self._numbers
+            ],
+            dtype=np.int64,
+        )
+        cells, times = np.unique(found, return_counts=True)
+        numbers, places = np.divmod(cells, max(1, len(texts)))
+        starts = np.searchsorted(numbers, np.arange(len(self._numbers) + 1))
+        often = times.astype(np.float32)
+        average = np.float64(self._words) / max(1, self.size)
+        saturated = often / (K1 * ((1 - B) + B * lengths[places] / average) + often)
+        weights = (self._rarity()[numbers] * saturated).astype(np.float32)
+        for query in self._queries:
+            scores = np.zeros(len(texts), dtype=np.float32)
+            for word in query:
+                start, end = starts[self._numbers[word]], starts[self._numbers[word] + 1]
+                scores[places[start:end]] += weights[start:end]
+            yield scores
+
+    def _rarity(self) -> np.ndarray:
+        """The inverse document frequency of the queries' words, Lucene's."""
+        of = [self._frequency[number] for number in range(len(self._numbers))]
+        return np.array(
+            [math.log(1 + (self.size - one + 0.5) / (one + 0.5)) for one in of], dtype=np.float32
+        )

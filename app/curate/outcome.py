@@ -12,7 +12,7 @@ from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.remedies import in_pages
 from app.text.texts import draw_text
-from curation.recipe.drop_reasons import DROP_REASONS, reason_text, what_to_change
+from curation.recipe.drop_reasons import find_reason, reason_text, what_to_change
 from db.review.queue import QueueFilter
 from db.run.runs import Funnel
 
@@ -61,7 +61,7 @@ def draw_reasons(user: SessionUser, found: Funnel) -> None:
         return
     st.header("Why groups were dropped", anchor=False)
     for reason, count in list(found.dropped.items())[:SHOWN]:
-        known = DROP_REASONS.get(reason)
+        known = find_reason(reason)
         with st.container(border=True, key=f"curate-reason-{reason}"):
             meaning = reason_text(reason)
             share = f", {count / found.finished:.1%} of the finished groups" if count > 1 else ""

@@ -18,22 +18,20 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from analysis.embed.embedding import embed_texts
-from analysis.embed.neighbours import below_share
-from analysis.text.bm25 import Bm25, stemmer_of
 from curation.importing.rows import ID_DIGITS
 from curation.judges.judge import ItemJudge, ItemView
 from curation.judges.registry import judge_named
 from curation.judging.candidates import is_near_duplicate, seeded
+from curation.mining.finders import FINDERS, IDS_PER_QUERY, PASSES, Corpus, Found, SourcePair
 from curation.mining.request import NegativesMine, NegativesMined, Source
-from curation.rules.language import language_of_texts
 from db.corpus.datasets import add_negatives, add_passages, get_dataset, text_sha256
 from db.errors import BadInput
 from db.events import record_event
@@ -47,24 +45,11 @@ PAIRS_AT_ONCE = 256
 
 @dataclass(frozen=True)
 class Mined:
-    """A passage found for a pair: its score by each source that found it."""
+    """A passage found for a pair, by its name, and its score by each source that found it."""
 
-    place: int
-    scores: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class _Pair:
-    query_id: str
-    query: str
     passage_id: str
-    passage: str
-
-
-@dataclass(frozen=True)
-class _Corpus:
-    ids: Sequence[str]
-    texts: Sequence[str]
+    text: str
+    scores: dict[str, float]
 
 
 def mine(handle: JobHandle) -> NegativesMined:
@@ -91,8 +76,8 @@ def mine_as(store: Store, request: NegativesMine, *, by: str, progress: Progress
         dataset = get_dataset(session, request.name)
         pairs = _pairs(session, dataset.id)
         source = get_dataset(session, request.corpus or request.name)
-        corpus = _corpus(session, source.id)
-    if not corpus.texts or not pairs:
+    corpus = Corpus(store, source.id)
+    if not corpus.size or not pairs:
         raise BadInput(
             f"{'no pairs' if not pairs else 'no passages'} to mine with",
             "import some, or name another `corpus=`",
@@ -113,7 +98,7 @@ def mine_as(store: Store, request: NegativesMine, *, by: str, progress: Progress
                 out=request.out,
                 judge=request.judge or None,
                 pairs=len(pairs),
-                corpus=len(corpus.texts),
+                corpus=corpus.size,
                 **counts,
             )
             facts = found.model_dump(exclude={"dataset"})
@@ -159,7 +144,10 @@ def _keep(session: Session, dataset_id: int, given: Mapping[str, Sequence[str]])
     held = select(Passage.sha256, Passage.external_id).where(
         Passage.dataset_id == dataset_id, Passage.origin != "generated"
     )
-    ids = {sha256: key for sha256, key in session.execute(held) if sha256 in wanted}
+    ids: dict[str, str] = {}
+    for start in range(0, len(wanted), IDS_PER_QUERY):
+        some = Passage.sha256.in_(list(wanted)[start : start + IDS_PER_QUERY])
+        ids |= dict(session.execute(held.where(some)))
     new = {sha256: f"p-{sha256[:ID_DIGITS]}" for sha256 in wanted if sha256 not in ids}
     add_passages(
         session,
@@ -184,8 +172,8 @@ def _keep(session: Session, dataset_id: int, given: Mapping[str, Sequence[str]])
 def _mined(
     store: Store,
     request: NegativesMine,
-    pairs: Sequence[_Pair],
-    corpus: _Corpus,
+    pairs: Sequence[SourcePair],
+    corpus: Corpus,
     judge: ItemJudge | None,
     counts: Counter[str],
     progress: Progress,
@@ -194,94 +182,63 @@ def _mined(
     answers: dict[str, set[str]] = {}
     for pair in pairs:
         answers.setdefault(pair.query, set()).add(pair.passage)
-    finders = [_FINDERS[source](store, request, corpus) for source in dict.fromkeys(request.by)]
+    sources = list(dict.fromkeys(request.by))
+    done, total = 0, sum(PASSES[each] for each in sources) * corpus.size + len(pairs)
+
+    def seen(size: int) -> None:
+        nonlocal done
+        done += size
+        progress(done, total)
+
+    best = {each: FINDERS[each](store, request, corpus, pairs, seen) for each in sources}
     for start in range(0, len(pairs), PAIRS_AT_ONCE):
         part = pairs[start : start + PAIRS_AT_ONCE]
-        listed = [finder.find(part) for finder in finders]
-        fitting = [
-            _without_answers([one[place] for one in listed], corpus, pair, answers[pair.query])
-            for place, pair in enumerate(part)
+        listed = [
+            {source: found.of(place) for source, found in best.items()}
+            for place in range(start, start + len(part))
         ]
-        kept = _checked(judge, request, part, fitting, corpus, counts)
+        passages = corpus.passages(
+            list({key for each in listed for found in each.values() for key, _ in found})
+        )
+        fitting = [
+            _without_answers(each, passages, answers[pair.query])
+            for each, pair in zip(listed, part, strict=True)
+        ]
+        kept = _checked(judge, request, part, fitting, counts)
         counts["negatives"] += sum(map(len, kept))
         counts["pairs_without"] += sum(not one for one in kept)
-        yield [_row(pair, found, corpus) for pair, found in zip(part, kept, strict=True)]
-        progress(min(start + PAIRS_AT_ONCE, len(pairs)), len(pairs))
-
-
-class _ByWords:
-    """BM25 over the corpus; a passage that shares no word with the query is not found."""
-
-    def __init__(self, store: Store, request: NegativesMine, corpus: _Corpus) -> None:
-        language = request.language or stemmer_of(language_of_texts(corpus.texts))
-        self._depth, self._index = request.depth, Bm25(corpus.texts, language)
-
-    def find(self, pairs: Sequence[_Pair]) -> list[list[Mined]]:
-        return [
-            [
-                Mined(place, {"bm25": round(score, 4)})
-                for place, score in self._index.ranked(pair.query, self._depth)
-                if score > 0
-            ]
-            for pair in pairs
-        ]
-
-
-class _ByMeaning:
-    """The cosine of an embedding model, up to a share of that of P+."""
-
-    def __init__(self, store: Store, request: NegativesMine, corpus: _Corpus) -> None:
-        self._store, self._request = store, request
-        self._vectors = embed_texts(store, corpus.texts, model=request.model)
-
-    def find(self, pairs: Sequence[_Pair]) -> list[list[Mined]]:
-        texts = [pair.query for pair in pairs] + [pair.passage for pair in pairs]
-        vectors = embed_texts(self._store, texts, model=self._request.model)
-        queries, right = vectors[: len(pairs)], vectors[len(pairs) :]
-        found = []
-        for query, passage in zip(queries, right, strict=True):
-            scores = self._vectors @ query
-            below = below_share(
-                scores, float(query @ passage), self._request.margin, self._request.depth
-            )
-            found.append(
-                [Mined(each, {"embedding": round(float(scores[each]), 4)}) for each in below]
-            )
-        return found
-
-
-_FINDERS: Mapping[Source, Any] = {"bm25": _ByWords, "embedding": _ByMeaning}
+        yield [_row(pair, found) for pair, found in zip(part, kept, strict=True)]
+        seen(len(part))
 
 
 def _without_answers(
-    listed: Sequence[Sequence[Mined]], corpus: _Corpus, pair: _Pair, answers: set[str]
-) -> list[Mined]:
+    listed: Mapping[Source, Found], passages: Mapping[int, tuple[str, str]], answers: set[str]
+) -> Iterator[Mined]:
     """What the sources found for a pair, taken in turn, each once, without what is known to answer:
     its passage, those of other pairs with its query, and near-duplicates of them."""
     scores: dict[int, dict[str, float]] = {}
-    for rank in range(max(map(len, listed), default=0)):
-        for found in listed:
-            if rank < len(found):
-                scores.setdefault(found[rank].place, {}).update(found[rank].scores)
-    return [
-        Mined(place, of)
-        for place, of in scores.items()
-        if not any(is_near_duplicate(corpus.texts[place], answer) for answer in answers)
-    ]
+    for at_rank in zip_longest(
+        *([(source, *one) for one in found] for source, found in listed.items())
+    ):
+        for source, key, score in filter(None, at_rank):
+            scores.setdefault(key, {})[source] = round(score, 4)
+    for key, of in scores.items():
+        name, text = passages[key]
+        if not any(is_near_duplicate(text, answer) for answer in answers):
+            yield Mined(name, text, of)
 
 
 def _checked(
     judge: ItemJudge | None,
     request: NegativesMine,
-    pairs: Sequence[_Pair],
-    fitting: Sequence[Sequence[Mined]],
-    corpus: _Corpus,
+    pairs: Sequence[SourcePair],
+    fitting: Sequence[Iterator[Mined]],
     counts: Counter[str],
 ) -> list[list[Mined]]:
     """The first `count` of each pair that do not answer; judged in rounds, so that no more passages
     are judged than are missing."""
     if judge is None:
-        return [list(found[: request.count]) for found in fitting]
+        return [list(islice(found, request.count)) for found in fitting]
     kept: list[list[Mined]] = [[] for _ in pairs]
     waiting = [list(found) for found in fitting]
     while True:
@@ -295,7 +252,7 @@ def _checked(
         for start in range(0, len(chosen), judge.at_once):
             part = chosen[start : start + judge.at_once]
             views, rights = zip(
-                *(_view(request, pairs[place], corpus, one) for place, one in part), strict=True
+                *(_view(request, pairs[place], one) for place, one in part), strict=True
             )
             for (place, one), right, choice in zip(part, rights, judge.choose(views), strict=True):
                 if choice.unusable:
@@ -306,40 +263,30 @@ def _checked(
                     kept[place].append(one)
 
 
-def _view(request: NegativesMine, pair: _Pair, corpus: _Corpus, one: Mined) -> tuple[ItemView, int]:
+def _view(request: NegativesMine, pair: SourcePair, one: Mined) -> tuple[ItemView, int]:
     """P+ and a mined passage in an order of the pair's own, and the place of P+."""
-    texts = [pair.passage, corpus.texts[one.place]]
-    chance = seeded(request.seed, pair.query_id, "mined", corpus.ids[one.place])
+    texts = [pair.passage, one.text]
+    chance = seeded(request.seed, pair.query_id, "mined", one.passage_id)
     right = chance.randrange(2)
     return ItemView("", pair.query, tuple(texts if right == 0 else texts[::-1])), right
 
 
-def _row(pair: _Pair, found: Sequence[Mined], corpus: _Corpus) -> dict[str, Any]:
+def _row(pair: SourcePair, found: Sequence[Mined]) -> dict[str, Any]:
     return {
         "query_id": pair.query_id,
         "query": pair.query,
         "positive": pair.passage,
-        "negatives": [corpus.texts[one.place] for one in found],
+        "negatives": [one.text for one in found],
         "positive_id": pair.passage_id,
-        "mined": [{"passage_id": corpus.ids[one.place], "scores": one.scores} for one in found],
+        "mined": [{"passage_id": one.passage_id, "scores": one.scores} for one in found],
     }
 
 
-def _pairs(session: Session, dataset_id: int) -> list[_Pair]:
+def _pairs(session: Session, dataset_id: int) -> list[SourcePair]:
     rows = session.execute(
         select(Pair.external_id, Pair.query, Passage.external_id, Passage.text)
         .join(Passage, Passage.id == Pair.passage_id)
         .where(Pair.dataset_id == dataset_id)
         .order_by(Pair.id)
     )
-    return [_Pair(*row) for row in rows]
-
-
-def _corpus(session: Session, dataset_id: int) -> _Corpus:
-    """The imported passages of a dataset: what runs wrote is no document of it."""
-    rows = session.execute(
-        select(Passage.external_id, Passage.text)
-        .where(Passage.dataset_id == dataset_id, Passage.origin != "generated")
-        .order_by(Passage.id)
-    ).all()
-    return _Corpus([row[0] for row in rows], [row[1] for row in rows])
+    return [SourcePair(*row) for row in rows]

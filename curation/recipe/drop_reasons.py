@@ -14,6 +14,7 @@ class Reason(NamedTuple):
     remedy: str
 
 
+MISSED: Final = "judge_missed_"  # and the role of the scenario
 _JUDGE = "look at dropped groups: the texts or the validator's model do not fit the data"
 _PROMPT = "try another model or prompt for the stage"
 
@@ -56,7 +57,7 @@ DROP_REASONS: Final[dict[str, Reason]] = {
     "judge_none": Reason("the judge found no passage that fits", _JUDGE),
     "judge_ambiguous": Reason("the judge found several passages that fit", _JUDGE),
     **{
-        f"judge_missed_{role}": Reason(
+        MISSED + role: Reason(
             f"the judge chose another passage than {scenario.passage.sign}", _JUDGE
         )
         for role, scenario in INF_IR.scenarios.items()
@@ -84,11 +85,20 @@ DROP_REASONS: Final[dict[str, Reason]] = {
 }
 
 
+def find_reason(reason: str) -> Reason | None:
+    """A drop reason, of any shape's scenarios and checks; None for an unknown one."""
+    if reason not in DROP_REASONS and reason.startswith(CHECK):
+        name = reason.removeprefix(CHECK)
+        return Reason(f"an answer to the check “{name}” is not the expected one", _JUDGE)
+    if reason not in DROP_REASONS and reason.startswith(MISSED):
+        role = reason.removeprefix(MISSED).replace("_", " ")
+        return Reason(f"the judge chose another passage than that of “{role}”", _JUDGE)
+    return DROP_REASONS.get(reason)
+
+
 def reason_text(reason: str) -> str:
     """A drop reason in words; of an unknown one, its name."""
-    known = DROP_REASONS.get(reason)
-    if known is None and reason.startswith(CHECK):
-        return f"an answer to the check “{reason.removeprefix(CHECK)}” is not the expected one"
+    known = find_reason(reason)
     return known.meaning if known else reason.replace("_", " ")
 
 
@@ -106,5 +116,5 @@ def what_to_change(kept: int, dropped: Mapping[str, int]) -> str:
     if 2 * sum(count for reason, count in dropped.items() if reason in TOO_WEAK) > kept + lost:
         return "the model is too weak for its prompts: try a larger one, or shorter prompts"
     reason = min(dropped, key=lambda name: (-dropped[name], name))
-    known = DROP_REASONS.get(reason)
+    known = find_reason(reason)
     return known.remedy if known else ""

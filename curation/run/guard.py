@@ -4,7 +4,7 @@ A wrong model, prompt or limit shows in the first groups, and the rest of a larg
 same money for nothing. `Run.guard` turns it off (`--no-guard`).
 """
 
-from curation.recipe.drop_reasons import DROP_REASONS
+from curation.recipe.drop_reasons import find_reason
 from db.run.runs import Outcomes
 
 GUARDED_GROUPS = 25
@@ -41,7 +41,7 @@ class Guard:
 
 def guard_message(run_id: int, reason: str, count: int, example: str) -> str:
     """Why the run pauses, what to change, and the three ways on."""
-    known = DROP_REASONS.get(reason)
+    known = find_reason(reason)
     meaning = "" if known is None else f" ({known.meaning})"
     remedy = "look at the dropped groups" if known is None else known.remedy
     detail = f" The last one: {example}." if example else ""

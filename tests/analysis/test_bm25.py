@@ -5,8 +5,10 @@ import bm25s
 import numpy as np
 import pytest
 import Stemmer
+from hypothesis import given
+from hypothesis import strategies as st
 
-from analysis.text.bm25 import LANGUAGES, Bm25, tokens_of
+from analysis.text.bm25 import LANGUAGES, Bm25, Bm25InParts, tokens_of
 from db.errors import BadInput
 
 TEXTS = ["Hamlet was written by Shakespeare", "Bees make honey in summer", "A honey cake recipe"]
@@ -38,6 +40,24 @@ def test_texts_of_stop_words_and_no_texts_do_not_break_it() -> None:
 def test_a_language_without_a_stemmer_keeps_words_as_they_are() -> None:
     assert tokens_of(["The bridges of it"], "none") == [["the", "bridges", "of", "it"]]
     assert "no stemmer" in Bm25(TEXTS, "none").convention
+
+
+WORDS = st.sampled_from(["ape", "bee", "bee", "cat", "dog", "the", "elk"])
+SOME_TEXTS = st.lists(WORDS).map(" ".join)
+
+
+@given(st.lists(st.lists(SOME_TEXTS, max_size=5), max_size=4), st.lists(SOME_TEXTS, max_size=4))
+def test_scores_in_parts_are_those_of_bm25s_over_all_texts(
+    parts: list[list[str]], queries: list[str]
+) -> None:
+    index = Bm25InParts(queries)
+    for part in parts:
+        index.count(part)
+    found = [np.concatenate(of) for of in zip(*map(index.scores, parts), strict=True)]
+    whole = Bm25([text for part in parts for text in part])
+    for query, scores in zip(queries, found, strict=False):
+        assert scores.dtype == np.float32 and np.array_equal(scores, whole.scores(query))
+    assert len(found) == (len(queries) if parts else 0)
 
 
 def by_bm25s(texts: list[str], language: str) -> list[list[str]]:

@@ -3,7 +3,7 @@ import warnings
 import numpy as np
 import pytest
 
-from analysis.embed.neighbours import below_share, nearest
+from analysis.embed.neighbours import Best, below_share, nearest
 from analysis.map.projection import place, project, restored_fit, sparse
 from db.errors import BadInput
 
@@ -100,3 +100,17 @@ def test_up_to_a_share_of_the_right_texts_score_and_none_where_that_is_not_above
     assert below_share(scores, 0.9, 0.8, 3) == [2, 1, 4]
     assert below_share(scores, 0.9, 0.8, 3, barred=[2]) == [1, 4, 5]
     assert below_share(scores, -0.1, 0.5, 3) == below_share(scores, 0.0, 0.5, 3) == []
+
+
+@pytest.mark.parametrize("floor", [-np.inf, 0.0])
+def test_the_best_of_parts_are_those_of_the_whole_with_ties_in_their_order(floor: float) -> None:
+    chance = np.random.default_rng(4)
+    scores = chance.integers(-3, 4, (5, 60)).astype(np.float32)
+    scores[4, :57] = -np.inf
+    best = Best(5, 7, floor)
+    for start, end in ((0, 1), (1, 30), (30, 30), (30, 60)):
+        for query in range(5):
+            best.add(query, scores[query, start:end], np.arange(start, end) + 100)
+    for query, of in enumerate(scores):
+        order = [place for place in np.argsort(-of, kind="stable") if of[place] > floor][:7]
+        assert best.of(query) == [(place + 100, of[place]) for place in order]

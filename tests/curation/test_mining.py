@@ -15,7 +15,7 @@ from app.api.routes import routes
 from app.jobs import supervisors
 from app.operations import datasets
 from curation.judges.judge import Choice
-from curation.mining import mining
+from curation.mining import finders, mining
 from curation.mining.request import NegativesMine
 from db.corpus.datasets import get_dataset, text_sha256
 from db.errors import BadInput, NotFound, Refused
@@ -111,6 +111,20 @@ def test_both_sources_are_taken_in_turn_and_scored_each(birds: Store, tmp_path: 
     assert scores["near"].keys() == {"bm25", "embedding"}
     assert scores["far"].keys() == {"embedding"}
     assert len(ids_of(rows["q1"])) == len({*ids_of(rows["q1"])})
+
+
+def test_a_corpus_in_parts_gives_the_same_file(
+    birds: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "mined.jsonl"
+    # at 1.0 whether P+ itself is within the limit is a matter of the last bit
+    wanted: dict[str, Any] = {"by": ("bm25", "embedding"), "margin": 0.99, "count": 7}
+    mine(tmp_path, **wanted)
+    whole = out.read_bytes()
+    monkeypatch.setattr(finders, "PART", 2)
+    monkeypatch.setattr(finders, "IDS_PER_QUERY", 1)
+    done, _ = mine(tmp_path, **wanted)
+    assert out.read_bytes() == whole and done["corpus"] == len(TEXTS)
 
 
 class Says:

@@ -28,6 +28,7 @@ from curation.run.starting import start_run
 from curation.servers.connection import environment_server
 from db.corpus.datasets import text_sha256
 from db.errors import ProviderError
+from db.question import CHECK
 from db.run import group_queue
 from db.run.group_detail import get_group
 from db.run.group_queue import LEASE_SECONDS, claim_groups, renew_leases
@@ -288,6 +289,11 @@ def test_every_drop_reason_is_shown_in_words_and_an_unknown_one_by_its_name() ->
     assert reason_text("judge_none") == "the judge found no passage that fits"
     assert all(reason_text(name) == reason.meaning for name, reason in DROP_REASONS.items())
     assert reason_text("of_a_plugin") == "of a plugin"
+    assert reason_text("judge_missed_role_play") == (
+        "the judge chose another passage than that of “role play”"
+    )
+    for reason in ("judge_missed_role_play", f"{CHECK}fits"):
+        assert "look at dropped groups" in what_to_change(1, {reason: 2})
 
 
 @pytest.mark.parametrize(

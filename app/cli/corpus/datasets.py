@@ -93,7 +93,7 @@ datasets.door(
     operations.mine,
     text=_mined,
     title="mining {name}",
-    unit="B",
+    unit=" texts",
     here=operations.here,
     about="Mine hard negatives of a dataset's pairs, by BM25 and by embedding.\n\n"
     "The pairs get them, or with --out a file, whose folder `inf datasets pull` imports as pairs "
