@@ -145,7 +145,7 @@ def most_per_minute(marks: list[tuple[int, float, float, float, int, int]]) -> f
 
 
 def measure(cluster: Cluster, numbers: list[int], wanted: argparse.Namespace) -> list[Figures]:
-    """A new database, a run, so many workers, in equal parts of its calls: what they did."""
+    """A new database and run, whose workers become `numbers` in turn: what they did."""
     store_url = cluster.create(f"workers{numbers[-1]}_{time.time_ns()}")
     postmaster = int((cluster.folder / "data" / "postmaster.pid").read_text().split()[0])
     run_id = prepare(store_url, wanted.concurrency * numbers[0], wanted.pairs)

@@ -69,6 +69,23 @@ def test_the_controls_change_the_run(sqlite_store: Store, running: int) -> None:
     assert at.button(key="curate.pause"), "the page follows the run from here on"
 
 
+def test_a_worker_joins_and_leaves_by_the_buttons_and_the_last_one_stays(
+    sqlite_store: Store, running: int
+) -> None:
+    def jobs() -> list[str]:
+        with sqlite_store.read() as session:
+            return list(session.scalars(select(Job.status).order_by(Job.id)))
+
+    at = open_page("curate")
+    at.button(key="curate.shrink").click().run()
+    assert jobs() == ["running"] and "none would stay" in words(at)
+    at.button(key="curate.grow").click().run()
+    assert jobs() == ["running", "queued"]
+    at.button(key="curate.shrink").click().run()
+    assert jobs() == ["running", "cancelled"]
+    assert "Job 2 leaves run" in words(at)
+
+
 def test_the_limits_of_a_run_are_said_in_words(sqlite_store: Store) -> None:
     add_dataset(sqlite_store)
     at = open_page("curate")
