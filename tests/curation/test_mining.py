@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 from app_pages import open_page, sign_in, words
-from conftest import run_job_here
 from sqlalchemy import func, select
+from waiting import until
 
 from app.access.identity import Actor, owner
 from app.api.routes import routes
-from app.jobs import supervisors
 from app.operations import datasets
 from curation.judges.judge import Choice
 from curation.mining import finders, mining
@@ -22,7 +21,7 @@ from db.errors import BadInput, NotFound, Refused
 from db.jobs import jobs
 from db.people.rights import Rights
 from db.store.store import Store
-from db.tables import Dataset, Event, Pair, PairNegative, Passage
+from db.tables import Dataset, Event, Job, Pair, PairNegative, Passage
 
 TEXTS = {  # of a pool: two pairs, answers under other words, distractors
     "right": "The heron nests in tall trees near water and builds with sticks every spring.",
@@ -212,7 +211,6 @@ def test_the_file_is_imported_with_its_negatives(
 def test_without_a_file_the_pairs_get_them_behind_every_door(
     birds: Store, inf: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisors, "ensure_taken", lambda *_: None)
     curator = Actor("eve", rights=Rights(everywhere=frozenset({"curate"})))
     route = next(each for each in routes() if each.name == "datasets mine")
     jobs_ = [
@@ -236,15 +234,16 @@ def test_without_a_file_the_pairs_get_them_behind_every_door(
 
 
 def _worked(store: Store, job_id: int) -> dict[str, Any]:
-    with store.write() as session:
-        job = jobs.claim_job(session, job_id)
-        session.commit()
-    assert job is not None
-    run_job_here(store, job)
+    """What a job came to: the detached command started a supervisor, which takes all three."""
+    until(lambda: _job(store, job_id).finished_at is not None, 90)
+    ended = _job(store, job_id)
+    assert ended.status == "done", ended.error
+    return dict(ended.result or {})
+
+
+def _job(store: Store, job_id: int) -> Job:
     with store.read() as session:
-        ended = jobs.get_job(session, job_id)
-        assert ended.status == "done", ended.error
-        return dict(ended.result or {})
+        return jobs.get_job(session, job_id)
 
 
 def test_what_cannot_be_mined_is_refused_and_leaves_no_file(birds: Store, tmp_path: Path) -> None:
