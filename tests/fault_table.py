@@ -89,6 +89,11 @@ def error(status: int, code: str = "", message: str = "out of order", **headers:
     return lambda _: Sent(status, body.encode(), {"Content-Type": "application/json"} | sent)
 
 
+def sent_on(status: int) -> Make:
+    """A redirect, as a proxy's to where people sign in."""
+    return lambda _: Sent(status, headers={"Location": "/sign-in"})
+
+
 def body_of(change: Callable[[dict[str, Any]], Any]) -> Make:
     """A good answer, changed."""
     return lambda good: Sent(body=json.dumps(change(good)).encode())
@@ -186,6 +191,7 @@ FUTURE = "Wed, 21 Oct 2037 07:28:00 GMT"
 SILENT = "has given no answer"
 QUOTA = "quota is spent"
 KEY = "refuses the key"
+ELSEWHERE = "sends requests on to another address"
 
 
 def again(does: str, make: Make, **more: Any) -> Fault:
@@ -271,6 +277,8 @@ STATUSES = (
     stops("answers 500 from then on", error(500), SILENT),
     stops("answers 502 with HTML from then on", verbatim(HTML, "text/html", 502), SILENT),
     stops("answers 503 from then on", error(503), SILENT),
+    stops("sends requests on to a sign-in page (302)", sent_on(302), ELSEWHERE),
+    stops("sends requests on to another address (307)", sent_on(307), ELSEWHERE),
     stops("answers 529 from then on", error(529), SILENT),
     stops(
         "answers 400 for a parameter",

@@ -3,7 +3,8 @@
 The supervisor that starts queued jobs may have begun days ago in another shell: with its variables
 a run would go to another server, with another key. So a launch leaves the variables that name
 servers and open doors in a file of INF_HOME, secrets sealed as typed keys are; the supervisor reads
-it once, when it starts the process. Without the file, as on another machine, its own are used.
+it whenever it starts the process, also in place of one that died, and deletes it when the job is
+over. Without the file, as on another machine, its own are used.
 """
 
 import json
@@ -44,20 +45,18 @@ def with_handed_over(job_id: int, variables: Mapping[str, str]) -> dict[str, str
 
     Raises InfError where the file of keys was changed since.
     """
-    path = _path(job_id)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(_path(job_id).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return dict(variables)
     secrets: dict[str, str] = json.loads(unseal(content["sealed"])) if content["sealed"] else {}
-    path.unlink(missing_ok=True)
     own = {name: value for name, value in variables.items() if not _is_handed_over(name)}
     plain: dict[str, str] = content["plain"]
     return own | plain | secrets
 
 
 def forget(job_id: int) -> None:
-    """Delete what was left for a job that will not start."""
+    """Delete what was left for a job that will not start again by itself."""
     _path(job_id).unlink(missing_ok=True)
 
 

@@ -36,7 +36,7 @@ from db.home import home
 from db.jobs import jobs
 from db.jobs.runner import Cancelled
 from db.machine import KILLED, end_group, new_owner, own_group, require_locks, stop_process
-from db.patience import patience_of, patiently
+from db.patience import PATIENCE_MINUTES, patience_of, patiently
 from db.store.scope import unscoped
 from db.store.secrets import inherited, redacted
 from db.store.settings import log_of_attempt, logs
@@ -98,7 +98,11 @@ def wait_for(store: Store, job_id: int, *, watch: Callable[[Job], None] = lambda
 
     Raises as `run_in_foreground`. A lost job is waited for while its launcher may retry it.
     """
-    while (job := job_now(store, job_id)).status not in jobs.OVER or _will_be_retried(job):
+
+    def now() -> Job:
+        return patiently(lambda: job_now(store, job_id), 60 * PATIENCE_MINUTES)
+
+    while (job := now()).status not in jobs.OVER or _will_be_retried(job):
         try:
             watch(job)
             time.sleep(POLL_SECONDS * 4)

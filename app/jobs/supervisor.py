@@ -27,6 +27,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from analysis.files.shared import share_the_rest
 from app.jobs import launching
 from app.jobs.entry import require_own_files
+from app.jobs.handed_over import forget
 from app.jobs.kinds import kinds_of_slot
 from app.jobs.processes import end_rest_of_group
 from app.jobs.supervisors import try_supervisor_lock
@@ -216,6 +217,8 @@ def _is_over(store: Store, one: Running, deaths: "Counter[tuple[int, int]]") -> 
         if code is not None:
             launching.close_row(store, job, code)
             launching.replace_dead(store, job.id, deaths)
+        if launching.job_now(store, job.id).status in jobs.OVER:
+            forget(job.id)
         return True
     if one.stop_by is None and (job.stop_requested or job.status in jobs.OVER):
         one.stop_by = time.monotonic() + launching.STOP_GRACE_SECONDS

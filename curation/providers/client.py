@@ -51,7 +51,7 @@ def _endpoint(server: Server, url: str) -> Endpoint:
 
 def _http_client(server: Server, url: str) -> Any:
     if not server.is_stored:  # the addresses are those of whoever starts the process
-        return DefaultAioHttpClient()
+        return DefaultAioHttpClient(follow_redirects=False)
     require_reachable(url, private=server.private)
     if _has_proxy(url):  # it connects in our place; it is the machine owner's own
         return DefaultAioHttpClient(follow_redirects=False)

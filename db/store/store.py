@@ -34,6 +34,14 @@ from db.store.scope import INFO, current_scope
 from db.store.settings import database_schema, database_url
 
 BUSY_TIMEOUT_SECONDS = 30
+# a database host that vanished is an error after half a minute; by the kernel's own, after hours
+NOTICED = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 30_000,  # milliseconds
+}
 DAMAGED = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR_SHORT_READ)
 REPLACED = (
     "the store cannot be read ({}): its file was replaced under this process, or is damaged. "
@@ -122,7 +130,7 @@ def _make_engine(url: str, schema: str) -> Engine:
             max_overflow=0,
             pool_use_lifo=True,
             # autocommit: psycopg sends no BEGIN of its own, `_begin_postgres` does
-            connect_args={"prepare_threshold": None, "autocommit": True},
+            connect_args={"prepare_threshold": None, "autocommit": True} | NOTICED,
         )
         event.listen(engine, "handle_error", partial(_translate_connection_error, parsed))
         event.listen(engine, "begin", partial(_begin_postgres, settings=_local_settings(schema)))

@@ -17,6 +17,7 @@ from waiting import until
 
 from app.access.identity import owner
 from app.jobs import launching, processes, supervisors
+from app.jobs.handed_over import with_handed_over
 from app.jobs.supervisor import slots, supervise, visible_gpus
 from db.errors import BadInput, InfError, Refused
 from db.events import list_events
@@ -25,6 +26,7 @@ from db.jobs import jobs
 from db.jobs.resources import parts_of
 from db.jobs.runner import Cancelled
 from db.store.store import Store
+from db.tables import Job
 from db.values import JOB_KINDS
 
 TESTS = Path(__file__).resolve().parent.parent
@@ -343,6 +345,9 @@ def test_a_queued_job_has_the_servers_and_keys_of_who_launched_it_not_the_superv
     assert left.stat().st_mode & 0o777 == 0o600 and b"the-key-of-now" not in left.read_bytes()
     # the supervisor's own environment is of days ago
     monkeypatch.setenv("OPENAI_BASE_URL", "http://old.example/v1")
+    for _ in range(2):  # a worker that was killed is started again
+        again = with_handed_over(job_id, os.environ)
+        assert again["OPENAI_BASE_URL"] == "http://new.example/v1"
     monkeypatch.setenv("LAB_API_KEY", "the-key-of-then")
     monkeypatch.setenv("OPENAI_API_KEY", "another-key")
     supervise(toys, idle_seconds=0.5)
@@ -350,3 +355,26 @@ def test_a_queued_job_has_the_servers_and_keys_of_who_launched_it_not_the_superv
         result = jobs.get_job(session, job_id).result
     assert result == {"url": "http://new.example/v1", "key_length": 14, "other": None}
     assert not left.exists()
+
+
+def test_whoever_waits_for_a_job_waits_for_the_store_too(
+    toys: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisors, "ensure_taken", lambda *_: None)
+    job_id = launching.launch(toys, "curate", {"ending": "tells"}, actor=owner("me"))
+    looks, read = 0, toys.read
+
+    def away_twice() -> Any:
+        nonlocal looks
+        looks += 1
+        if looks <= 2:
+            raise InfError("the store is away", "wait", code="store_unreachable")
+        return read()
+
+    def end(job: Job) -> None:
+        with toys.write() as session:
+            session.get_one(Job, job.id).status = "done"
+            session.commit()
+
+    monkeypatch.setattr(toys, "read", away_twice)
+    assert launching.wait_for(toys, job_id, watch=end).status == "done" and looks > 2

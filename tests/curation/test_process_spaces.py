@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import require
 from curation_runs import add_dataset, claimed_job, stored_calls, wait_for, work_on
 from openai_server import Server
 
@@ -39,7 +40,7 @@ def test_workers_in_two_process_spaces_make_no_call_twice(
 ) -> None:
     """A third of all calls was made twice: each declared the other dead by its process id."""
     if missing := missing_spaces():
-        pytest.skip(missing)
+        require("unshare", missing)
     monkeypatch.setattr("curation.run.engine.check_leakage", lambda *_: {})
     add_dataset(store, pairs=40)
     # the second gets its part of the calls in flight a few seconds after it joined
