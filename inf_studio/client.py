@@ -309,7 +309,7 @@ class Run(Started, rows.RunShownKeys):
     def join(self, workers: int = 1) -> Self:
         """Let further workers join it while it works (`runs join`). Raises InfError."""
         made = self._studio.call("runs join", run_id=self.row["id"], workers=workers)
-        self.job = self._studio.job(made["job_id"])
+        self.job = self.job or self._studio.job(made["job_id"])
         return self.refresh()
 
     def shrink(self, by: int = 1) -> Self:

@@ -125,7 +125,9 @@ def _veil(
     clear = np.where(found.is_clear, found.values, 0.0)
     cells = _within(clear, 1.0)
     if layers == VERDICTS:
-        cells = np.where(found.is_clear, cells, _within(found.values, PALE))
+        strong = np.sign(cells) * (PALE + (1 - PALE) * np.abs(cells))
+        pale = _within(np.where(found.is_clear, 0.0, found.values), PALE)
+        cells = np.where(found.is_clear, strong, pale)
     header = {
         "cells": CELLS,
         "x": [float(found.grid.x[0]), float(found.grid.x[-1])],

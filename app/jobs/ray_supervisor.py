@@ -230,8 +230,9 @@ def _keep_log(store: Store, job: Job, text: str) -> None:
         return
     logs().mkdir(parents=True, exist_ok=True)
     path = log_of_attempt(job.id, job.attempt)
-    if not path.is_file() or path.read_text() != text:
-        path.write_text(text)
+    content = text.encode()
+    if not path.is_file() or path.read_bytes() != content:
+        path.write_bytes(content)
         share_log(path)
     if job.log_path != str(path):
         with store.write() as session:

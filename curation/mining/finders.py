@@ -44,19 +44,21 @@ class Corpus:
 
     def __init__(self, store: Store, dataset_id: int) -> None:
         self._store, self._dataset_id = store, dataset_id
-        self._of_dataset = (Passage.dataset_id == dataset_id, Passage.origin != "generated")
+        of_dataset = (Passage.dataset_id == dataset_id, Passage.origin != "generated")
         with store.read() as session:
-            about = select(func.count(), func.max(Passage.id)).where(*self._of_dataset)
-            self.size, self._last = session.execute(about).one()
+            about = select(func.count(), func.min(Passage.id), func.max(Passage.id))
+            self.size, self._first, self._last = session.execute(about.where(*of_dataset)).one()
 
     def parts(self, size: int | None = None) -> Iterator[tuple[np.ndarray, list[str]]]:
         """Ids, int64, and texts of the passages, in the order of their ids."""
-        after = 0
+        after = (self._first or 0) - 1
+        # + 0: by the index of datasets each part would read and sort all that come after it
+        of_dataset = (Passage.dataset_id + 0 == self._dataset_id, Passage.origin != "generated")
         while True:
             with self._store.read() as session:
                 rows = session.execute(
                     select(Passage.id, Passage.text)
-                    .where(*self._of_dataset, Passage.id > after, Passage.id <= self._last)
+                    .where(*of_dataset, Passage.id > after, Passage.id <= self._last)
                     .order_by(Passage.id)
                     .limit(size or PART)
                 ).all()

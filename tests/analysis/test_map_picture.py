@@ -374,6 +374,12 @@ def test_a_kept_share_within_chance_is_drawn_pale_with_its_scale() -> None:
     assert np.abs(cells).max() == pytest.approx(PALE, abs=1e-6)
     low, whole, high = header["difference"]["shares"]
     assert low < whole < high <= 1 and whole == pytest.approx(375 / 400)
+    points["verdict"] = np.where(points["x"] > points["x"].median(), "kept", "dropped")
+    payload = map_payload(points, layers=VERDICTS)
+    assert any(unpacked(payload)[0]["difference"]["clear"])
+    cells = np.abs(np.frombuffer(payload[-400 * 2 - CELLS**2 * 4 : -400 * 2], "<f4"))
+    stronger = np.sort(cells[cells > PALE + 1e-6])
+    assert len(stronger) == sum(unpacked(payload)[0]["difference"]["clear"]) and stronger[-1] == 1
     points["corpus"] = np.where(np.arange(400) % 16, "one", "two")
     of_corpora = map_payload(points, layers=Layers("one", "two"))
     assert unpacked(of_corpora)[0]["difference"]["shares"] is None

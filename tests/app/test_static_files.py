@@ -95,6 +95,18 @@ def test_the_script_of_figures_comes_without_what_no_figure_of_ours_draws(
     assert with_our_traces("export default 1;") == "export default 1;"
 
 
+def test_a_browser_asks_whether_the_script_of_figures_is_still_the_same(
+    client: TestClient,
+) -> None:
+    (figures,) = STATIC.rglob("PlotlyChart.*.js")
+    name = figures.relative_to(STATIC).as_posix()
+    first = fetch(client, name, "gzip")
+    assert first.headers["cache-control"] == "no-cache"
+    known = {"Accept-Encoding": "gzip", "If-None-Match": first.headers["etag"]}
+    again = client.get(f"/static/{name}", headers=known)
+    assert again.status_code == 304 and not again.content
+
+
 def test_no_figure_of_ours_has_a_trace_that_is_left_out() -> None:
     made = re.compile(r"\bgo\.([A-Z]\w+)\(|\bfigure\.add_(\w+)\(|\bpx\.(\w+)\(")
     found = {

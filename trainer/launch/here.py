@@ -37,10 +37,10 @@ def train(handle: JobHandle) -> dict[str, Any]:
         handle.meter.left_out = processes.started
         settings = plan_settings(wanted, processes.count)
         folders = plan_folders(wanted, settings, handle.id)
-        if processes.is_first:
-            here(folders.work)  # where another machine began
         memory = read_memory(str(folders.out))  # there: killed after the folder was complete
         if not memory:
+            if processes.is_first:
+                here(folders.work)  # where another machine began
             groups = plan_groups(handle.store, wanted.release, settings)
             memory = _train(handle, processes, settings, groups, folders)
     result = record_training(handle.store, handle.id, settings, memory, folders.out)

@@ -118,7 +118,7 @@ class Watch(TrainerCallback):
         if self.processes.is_first and (is_time or control.should_training_stop):
             try:
                 share(self.best.work)
-            except InfError as error:
+            except (InfError, OSError) as error:  # the training goes on without the copy
                 log.warning("%s", error)
             self.copied = time.monotonic()
             self.copy_seconds = self.copied - began

@@ -3,10 +3,11 @@
 Their names have a hash of their content, so that a browser keeps them for good. Each is compressed
 once, when it is first asked for: by Brotli for who takes it (browsers by TLS, and on this machine),
 which makes the script of figures a tenth smaller than gzip does. That script comes without what no
-figure of ours draws (`figure_script`).
+figure of ours draws (`figure_script`), and a browser asks each time whether it is still the same.
 """
 
 import gzip
+import hashlib
 import re
 from functools import cache
 from pathlib import Path
@@ -29,6 +30,7 @@ HEADERS: Final = {
     "Vary": "Accept-Encoding",
     "Cache-Control": "public, immutable, max-age=31536000",
 }
+FIGURES: Final = "PlotlyChart.*.js"
 
 
 class CompressStatic:
@@ -45,6 +47,12 @@ class CompressStatic:
         path, coding = found
         body = await run_in_threadpool(_compressed, path, coding)
         headers = HEADERS | {"Content-Encoding": coding}
+        if path.match(FIGURES):  # its name says nothing of what we left in it
+            tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+            headers |= {"Cache-Control": "no-cache", "ETag": tag}
+            if HTTPConnection(scope).headers.get("if-none-match") == tag:
+                await Response(status_code=304, headers=headers)(scope, receive, send)
+                return
         await Response(body, media_type=TYPES[path.suffix], headers=headers)(scope, receive, send)
 
 
@@ -83,14 +91,14 @@ def _has_brotli() -> bool:
 def compress_figures() -> None:
     """Compress the script of figures, the largest that pages load late, before a browser waits."""
     coding = _coding(f"{GZIP}, {BROTLI}") or GZIP
-    for path in (STATIC / "static" / "js").glob("PlotlyChart.*.js"):
+    for path in (STATIC / "static" / "js").glob(FIGURES):
         _compressed(path, coding)
 
 
 @cache
 def _compressed(path: Path, coding: str) -> bytes:
     content = path.read_bytes()
-    if path.match("PlotlyChart.*.js"):
+    if path.match(FIGURES):
         content = with_our_traces(content.decode("utf-8")).encode("utf-8")
     if coding == GZIP:
         return gzip.compress(content, compresslevel=9, mtime=0)
