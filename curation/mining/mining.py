@@ -147,7 +147,7 @@ def _keep(session: Session, dataset_id: int, given: Mapping[str, Sequence[str]])
     ids: dict[str, str] = {}
     for start in range(0, len(wanted), IDS_PER_QUERY):
         some = Passage.sha256.in_(list(wanted)[start : start + IDS_PER_QUERY])
-        ids |= dict(session.execute(held.where(some)).tuples().all())
+        ids |= dict(session.execute(held.where(some)).all())
     new = {sha256: f"p-{sha256[:ID_DIGITS]}" for sha256 in wanted if sha256 not in ids}
     add_passages(
         session,
