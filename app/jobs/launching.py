@@ -224,19 +224,21 @@ def _wait(
             end_group(child.pid, by_force=False)
 
 
-def close_row(store: Store, job: Job, code: int) -> Job:
+def close_row(store: Store, job: Job, code: int | None) -> Job:
     """The ended row; if the process died without closing it, close it here.
 
-    A job whose process was killed is lost: it can be resumed from what it stored.
+    A job whose process was killed is lost: it can be resumed from what it stored. So is one whose
+    process is gone and whose status (None) an earlier supervisor would have got.
     """
     attempt = job.attempt
     share_log(log_of_attempt(job.id, attempt))
     job = job_now(store, job.id)
     if job.status == "running" and job.attempt == attempt:
-        message = f"the process ended with status {code}; log: {job.log_path}"
+        how = "is gone" if code is None else f"ended with status {code}"
+        message = f"the process {how}; log: {job.log_path}"
         if code == KILLED:
             message += "\n(killed, often because memory ran out)"
-        ended = "lost" if code == KILLED else "failed"
+        ended = "lost" if code in (None, KILLED) else "failed"
         status = "cancelled" if job.stop_requested else ended
         error = InfError(f"{message}\n{log_tail(job)}", code="job_process_ended")
         with store.write() as session:

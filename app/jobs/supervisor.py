@@ -214,9 +214,8 @@ def _is_over(store: Store, one: Running, deaths: "Counter[tuple[int, int]]") -> 
     is_alive = code is None if one.child else process_exists(one.pid) and is_process_of(job)
     if not is_alive:
         end_rest_of_group(one.pid)
-        if code is not None:
-            launching.close_row(store, job, code)
-            launching.replace_dead(store, job.id, deaths)
+        launching.close_row(store, job, code)
+        launching.replace_dead(store, job.id, deaths)
         if launching.job_now(store, job.id).status in jobs.OVER:
             forget(job.id)
         return True

@@ -16,7 +16,7 @@ from job_metrics import metric_points
 from waiting import until
 
 from app.access.identity import owner
-from app.jobs import launching, processes, supervisors
+from app.jobs import launching, processes, supervisor, supervisors
 from app.jobs.handed_over import with_handed_over
 from app.jobs.supervisor import slots, supervise, visible_gpus
 from db.errors import BadInput, InfError, Refused
@@ -194,6 +194,41 @@ def test_a_job_whose_supervisor_died_is_shown_as_lost(toys: Store) -> None:
         assert jobs.mark_lost_jobs(session, now=later) == [job_id]
         session.commit()
     assert status(toys, job_id) == "lost"
+
+
+def test_a_worker_of_several_that_an_earlier_supervisor_started_is_replaced(
+    toys: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with toys.write() as session:
+        job_id = jobs.enqueue_job(session, "curate", {"steps": 600, "workers": 2}).id
+        job = jobs.claim_job(session, job_id, slot="curation")
+        session.commit()
+    child = launching.start_process(toys, job)
+    until(lambda: status(toys, job_id) == "running")
+    has_looked, look = threading.Event(), supervisor._inherited
+
+    def looked(store: Store) -> Any:
+        found = look(store)
+        has_looked.set()
+        return found
+
+    monkeypatch.setattr(supervisor, "_inherited", looked)
+    thread = threading.Thread(target=supervise, args=(toys,), kwargs={"idle_seconds": 1})
+    thread.start()
+    assert has_looked.wait(60)
+    child.kill()
+    child.wait()
+
+    def attempt() -> int:
+        with toys.read() as session:
+            return jobs.get_job(session, job_id).attempt
+
+    until(lambda: attempt() == 2 and status(toys, job_id) == "running", 60)
+    with toys.write() as session:
+        jobs.request_stop(session, job_id)
+        session.commit()
+    thread.join(60)
+    assert status(toys, job_id) == "cancelled"
 
 
 def test_a_job_waits_for_its_own_slot_only(toys: Store, monkeypatch: pytest.MonkeyPatch) -> None:
