@@ -9,9 +9,8 @@ import logging
 import os
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
-
-from sqlalchemy.exc import SQLAlchemyError
 
 from analysis.files.shared import share_log
 from app.jobs import launching
@@ -28,7 +27,7 @@ from app.jobs.ray_cluster import (
 from app.jobs.supervisors import try_supervisor_lock
 from db.errors import BadInput, InfError, Refused
 from db.jobs import jobs
-from db.patience import PATIENCE_MINUTES, is_away
+from db.patience import PATIENCE_MINUTES, is_away, patiently
 from db.store.settings import log_of_attempt, logs
 from db.store.store import Store
 from db.tables import Job
@@ -68,29 +67,26 @@ def supervise_ray(store: Store, cluster: RayCluster, *, idle_seconds: float) -> 
     submitted, idle_since = 0, time.monotonic()
     try:
         while True:
-            try:
-                submitted += _submit_queued(store, cluster, resources)
-                running = _jobs_here(store, cluster, "running")
-                _watch_all(store, cluster, running, watched)
-                _retry_lost(store, cluster)
-            except (InfError, SQLAlchemyError) as error:
-                if not is_away(error) or time.monotonic() - idle_since > 60 * PATIENCE_MINUTES:
-                    raise
-                log.warning("the store is away, its jobs wait: %s", error)
-            else:
-                if running:
-                    idle_since = time.monotonic()
-                elif time.monotonic() - idle_since >= idle_seconds:
-                    return submitted
+            new, is_working = patiently(
+                partial(_round, store, cluster, resources, watched), 60 * PATIENCE_MINUTES
+            )
+            submitted += new
+            if is_working:
+                idle_since = time.monotonic()
+            elif time.monotonic() - idle_since >= idle_seconds:
+                return submitted
             time.sleep(POLL_SECONDS)
     finally:
         os.close(lock)
 
 
-def _watch_all(
-    store: Store, cluster: RayCluster, running: list[Job], watched: dict[str, Watched]
-) -> None:
-    """Look after each running job; of those that run no longer the log is kept."""
+def _round(
+    store: Store, cluster: RayCluster, resources: Resources, watched: dict[str, Watched]
+) -> tuple[int, bool]:
+    """Submit, look after each running job, and retry lost ones; of those that run no longer the log
+    is kept. How many were submitted, and whether any runs."""
+    submitted = _submit_queued(store, cluster, resources)
+    running = _jobs_here(store, cluster, "running")
     for job in running:
         one = watched.setdefault(submission_of(store, job), Watched(job))
         try:
@@ -101,6 +97,8 @@ def _watch_all(
             log.warning("%s", error)
     for name in watched.keys() - {submission_of(store, job) for job in running}:
         _keep_final_log(store, cluster, watched.pop(name).job, name)
+    _retry_lost(store, cluster)
+    return submitted, bool(running)
 
 
 def _jobs_here(store: Store, cluster: RayCluster, status: str) -> list[Job]:

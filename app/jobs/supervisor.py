@@ -92,6 +92,7 @@ class Running:
     """A job in its slot. `child` is None for one that an earlier supervisor started."""
 
     job_id: int
+    attempt: int
     pid: int
     child: "subprocess.Popen[bytes] | None" = None
     stop_by: float | None = None
@@ -183,7 +184,7 @@ def _start(store: Store, place: Slot) -> Running | None:
             jobs.finish_job(session, job.id, job.attempt, "failed", error=failed)
             session.commit()
         return None
-    return Running(job.id, child.pid, child)
+    return Running(job.id, job.attempt, child.pid, child)
 
 
 def _inherited(store: Store) -> dict[str, Running]:
@@ -191,7 +192,7 @@ def _inherited(store: Store) -> dict[str, Running]:
     with store.read() as session:
         found = jobs.list_jobs(session, statuses=("running",), launcher=jobs.LOCAL)
     return {
-        job.slot: Running(job.id, job.pid)
+        job.slot: Running(job.id, job.attempt, job.pid)
         for job in found
         if job.slot and job.pid and jobs.is_this_process_alive(job) and is_process_of(job)
     }
@@ -214,8 +215,9 @@ def _is_over(store: Store, one: Running, deaths: "Counter[tuple[int, int]]") -> 
     is_alive = code is None if one.child else process_exists(one.pid) and is_process_of(job)
     if not is_alive:
         end_rest_of_group(one.pid)
-        launching.close_row(store, job, code)
-        launching.replace_dead(store, job.id, deaths)
+        if job.attempt == one.attempt:  # else it was taken for lost, and runs again
+            launching.close_row(store, job, code)
+            launching.replace_dead(store, job.id, deaths)
         if launching.job_now(store, job.id).status in jobs.OVER:
             forget(job.id)
         return True
