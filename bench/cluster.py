@@ -12,7 +12,8 @@ database by all of its. Lock waits: how often a session of a worker was seen to 
 of all looks at one, 20 a second. `--budget-share`: of what the run costs; below 1 it ends the run.
 `--growing`: one run of all pairs, whose workers become more: each number of them has an equal part
 of the calls; CPU, log and lock waits are of the middle of that part, commits and claims of the
-whole run. `--beats`: what a worker's heartbeat costs in a run of so many, for bench/scale.py.
+whole run, `commit_p99_of_span` of that part as far as its workers have written it. `--beats`: what
+a worker's heartbeat costs in a run of so many, for bench/scale.py.
 """
 
 import argparse
@@ -23,7 +24,9 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +40,9 @@ from sqlalchemy import select, text  # noqa: E402
 
 from bench.curation import CALLS_PER_PAIR, counts, engine, prepare, server  # noqa: E402
 from db.run.runs import get_run  # noqa: E402
-from db.run.workers import add_worker, beat_worker, lease_share  # noqa: E402
+from db.run.workers import COMMIT_MS, add_worker, beat_worker, lease_share  # noqa: E402
 from db.store.store import Store, open_store  # noqa: E402
-from db.tables import Job, Run  # noqa: E402
+from db.tables import Job, Run, RunWorker  # noqa: E402
 
 LOOK_SECONDS = 0.05
 BEATS = 500
@@ -80,6 +83,8 @@ class Figures:
     budget_usd: float
     status: str
     most_per_minute: float
+    most_tokens_per_minute: float
+    commit_p99_of_span: str
 
 
 class Watch:
@@ -88,7 +93,7 @@ class Watch:
     def __init__(self, url: str, store_url: str, pids: list[int], postmaster: int) -> None:
         self._url, self._store_url = url, store_url
         self._pids, self._postmaster = pids, postmaster
-        self.marks: list[tuple[int, float, float, float, int, int]] = []
+        self.marks: list[tuple[int, float, float, float, int, int, int]] = []
         self.looks: list[tuple[float, int, int, int]] = []
         self._over = threading.Event()
         self._threads = [threading.Thread(target=of) for of in (self._mark, self._look)]
@@ -109,8 +114,11 @@ class Watch:
                     _cpu_seconds(each.pid)
                     for each in psutil.Process(self._postmaster).children(recursive=True)
                 )
-                done = counts(self._url)["answered"]
-                self.marks.append((done, time.monotonic(), cpu, database, int(wal), transactions))
+                done = counts(self._url)
+                now = time.monotonic()
+                self.marks.append(
+                    (done["answered"], now, cpu, database, int(wal), transactions, done["tokens"])
+                )
 
     def _look(self) -> None:
         with psycopg.connect(_plain(self._store_url), autocommit=True) as connection:
@@ -132,15 +140,15 @@ def _cpu_seconds(pid: int, *, ended: bool = False) -> float:
     return sum(map(int, words[11 : 15 if ended else 13])) / TICKS
 
 
-def most_per_minute(marks: list[tuple[int, float, float, float, int, int]]) -> float:
-    """The highest rate of calls over any 10 s of a run, per minute; over all of a shorter one."""
+def most_per_minute(marks: list[tuple[int, float, float, float, int, int, int]], of: int) -> float:
+    """The highest rate over any 10 s of a run, per minute, of column `of`; of all of a shorter."""
     rates = [
-        (later[0] - first[0]) / (later[1] - first[1])
+        (later[of] - first[of]) / (later[1] - first[1])
         for at, first in enumerate(marks)
         for later in marks[at:]
         if later[1] - first[1] >= 10
     ]
-    whole = (marks[-1][0] - marks[0][0]) / (marks[-1][1] - marks[0][1])
+    whole = (marks[-1][of] - marks[0][of]) / (marks[-1][1] - marks[0][1])
     return 60 * max(rates, default=whole)
 
 
@@ -165,6 +173,7 @@ def measure(cluster: Cluster, numbers: list[int], wanted: argparse.Namespace) ->
     started: list[subprocess.Popen[bytes]] = []
     pids: list[int] = []
     spans: list[tuple[float, float]] = []
+    commits = [Counter[str]()]
     with server(latency=wanted.latency) as url:
         watch = Watch(url, store_url, pids, postmaster)
         for part, workers in enumerate(numbers, 1):
@@ -178,6 +187,7 @@ def measure(cluster: Cluster, numbers: list[int], wanted: argparse.Namespace) ->
             if part == len(numbers):
                 codes = [one.wait() for one in started]
             spans.append((began, time.monotonic()))
+            commits.append(_commits(store, run_id))
         watch.stop()
     assert not any(codes), f"workers ended with {codes}"
     with store.read() as session:
@@ -194,9 +204,28 @@ def measure(cluster: Cluster, numbers: list[int], wanted: argparse.Namespace) ->
     }
     of_run = {"spent_usd": round(spent, 4), "budget_usd": round(budget, 4), "status": status}
     return [
-        Figures(workers=workers, **_middle(watch, *span), **waits, **of_run)
-        for workers, span in zip(numbers, spans, strict=True)
+        Figures(
+            workers=workers,
+            **_middle(watch, *span),
+            **waits,
+            **of_run,
+            commit_p99_of_span=_p99(after - before),
+        )
+        for workers, span, (before, after) in zip(numbers, spans, pairwise(commits), strict=True)
     ]
+
+
+def _commits(store: Store, run_id: int) -> Counter[str]:
+    """How many answers of a run were committed within so many ms; `all`: how many there were."""
+    with store.read() as session:
+        of_workers = select(RunWorker.commits).where(RunWorker.run_id == run_id)
+        return sum((Counter(one) for one in session.scalars(of_workers)), Counter[str]())
+
+
+def _p99(commits: Counter[str]) -> str:
+    """Within which of the milliseconds that workers count 99 % of these answers were committed."""
+    within = [most for most in COMMIT_MS if commits[str(most)] >= 0.99 * commits["all"]]
+    return f"{within[0]} ms" if within else f"over {COMMIT_MS[-1]} ms"
 
 
 def _limit(store: Store, run_id: int, **limits: object) -> None:
@@ -230,7 +259,8 @@ def _middle(watch: Watch, began: float, ended: float) -> dict[str, Any]:
         "transactions": round((last[5] - first[5]) / done, 4),
         "lock_waits": round(locked / max(1, sessions), 4),
         "lock_waits_of_busy": round(locked / max(1, busy), 4),
-        "most_per_minute": round(most_per_minute(marks)),
+        "most_per_minute": round(most_per_minute(marks, of=0)),
+        "most_tokens_per_minute": round(most_per_minute(marks, of=6)),
     }
 
 

@@ -96,6 +96,7 @@ class Server:
         self.batches = Batches(self)
         self.asked: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
+        self.tokens = 0  # of both directions, as the answers' usage says
         self.tasks: Counter[str] = Counter()
         self.statuses: Counter[str] = Counter()
         self.headers: list[dict[str, str]] = []
@@ -153,9 +154,12 @@ class Server:
         return web.json_response({"object": "list", "data": listed})
 
     async def _counts(self, request: web.Request) -> web.Response:
-        """How many answers were given, and how many of them to a prompt answered before."""
+        """How many answers were given, how many to a prompt answered before, and their tokens."""
         answered = self.answered.total()
-        return web.json_response({"answered": answered, "repeated": answered - len(self.answered)})
+        repeated = answered - len(self.answered)
+        return web.json_response(
+            {"answered": answered, "repeated": repeated, "tokens": self.tokens}
+        )
 
     async def _azure(self, request: web.Request) -> web.StreamResponse:
         """The same answers at Azure's addresses: a deployment in the path, its own key header."""
@@ -318,6 +322,7 @@ class Server:
             text = f"<think>\n{filler[: self.thinking_bytes]}\n</think>\n\n{text}"
         message = {"role": "assistant", "content": text or None, "refusal": refusal}
         sent, came = self.usage or (len(prompt) // 4, max(1, len(text) // 4))
+        self.tokens += sent + came
         return {
             "id": "chatcmpl-test",
             "object": "chat.completion",
