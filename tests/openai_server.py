@@ -96,7 +96,7 @@ class Server:
         self.batches = Batches(self)
         self.asked: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
-        self.tokens = 0  # of both directions, as the answers' usage says
+        self.tokens = 0  # as OpenAI counts them against a limit: prompts, and answers at most
         self.tasks: Counter[str] = Counter()
         self.statuses: Counter[str] = Counter()
         self.headers: list[dict[str, str]] = []
@@ -322,7 +322,7 @@ class Server:
             text = f"<think>\n{filler[: self.thinking_bytes]}\n</think>\n\n{text}"
         message = {"role": "assistant", "content": text or None, "refusal": refusal}
         sent, came = self.usage or (len(prompt) // 4, max(1, len(text) // 4))
-        self.tokens += sent + came
+        self.tokens += sent + (body.get("max_completion_tokens") or body.get("max_tokens") or came)
         return {
             "id": "chatcmpl-test",
             "object": "chat.completion",
