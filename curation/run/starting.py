@@ -122,7 +122,10 @@ class RunStart(Shared):
         None, "Maximum requests per minute, of all workers together.", names=("--rpm",), ge=1
     )
     tokens_per_minute: int | None = option(
-        None, "Maximum tokens per minute, of all workers together.", names=("--tpm",), ge=1
+        None,
+        "Maximum tokens per minute of all workers together: prompts, and answers at their longest.",
+        names=("--tpm",),
+        ge=1,
     )
     batch: bool = option(
         False, "Use OpenAI's Batch API: half the price, within a day.", title="Use batches"
