@@ -19,6 +19,7 @@ PROBING = 0.15  # beyond it
 KNEE = 0.8  # of the width at which the server answered 429
 POLL_SECONDS = 0.1  # without a part of a limit
 CUT_SECONDS = 1.0  # between two cuts: a used-up limit stays so for a while
+LATE_SECONDS = 0.1  # how late a start may come without holding back those after it
 
 
 class Gate:
@@ -134,6 +135,7 @@ class Gate:
             raise
 
     async def _wait_for_start_time(self, spacing: float) -> None:
+        late = self._call_seconds
         while True:
             if spacing and not self._part:
                 await self.pause(POLL_SECONDS)
@@ -142,10 +144,10 @@ class Gate:
             wait = max(self._not_before - now, self._next_start - now)
             if wait <= 0:
                 part = self._part or 1.0
-                earliest = now - self._call_seconds / part
-                self._next_start = max(self._next_start, earliest) + spacing / part
+                self._next_start = max(self._next_start, now - late / part) + spacing / part
                 return
             await self.pause(wait)
+            late = max(late, LATE_SECONDS * self._part)  # a busy loop wakes it after its moment
 
     def _admit_waiting(self) -> None:
         free = len(self._waiting) if self._closed.is_set() else int(self.width) - self.in_flight

@@ -99,6 +99,33 @@ def test_a_limit_of_tokens_holds_back_for_as_long_as_they_are_worth() -> None:
     assert fourth >= third, "few tokens: only the limit of requests is left"
 
 
+def test_starts_that_a_busy_loop_delays_hold_back_no_later_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each waiter wakes 20 ms too late: in a minute as many tokens start as the limit has."""
+    clock = [100.0]
+    monkeypatch.setattr("curation.providers.gate.time.monotonic", lambda: clock[0])
+
+    async def pause_too_long(gate: Gate, seconds: float) -> None:
+        clock[0] += seconds + 0.02
+
+    monkeypatch.setattr(Gate, "pause", pause_too_long)
+
+    async def scene() -> list[float]:
+        gate = Gate(8, tokens_per_minute=60 * 10_000)
+        starts = []
+        for _ in range(600):
+            async with gate.slot(lambda: 1000) as started:
+                starts.append(started)
+            if len(starts) == 300:
+                clock[0] += 30  # nobody asks for half a minute: nothing is made up for
+        return starts
+
+    starts = asyncio.run(scene())
+    assert starts[299] - starts[0] == pytest.approx(29.9, rel=0.01)
+    assert starts[599] - starts[300] == pytest.approx(29.9, rel=0.01)
+
+
 def test_a_closed_gate_lets_nobody_in_and_wakes_who_waits() -> None:
     async def scene() -> None:
         gate = Gate(1)
