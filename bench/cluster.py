@@ -216,7 +216,7 @@ def measure(cluster: Cluster, numbers: list[int], wanted: argparse.Namespace) ->
 
 
 def _commits(store: Store, run_id: int) -> Counter[str]:
-    """How many answers of a run were committed within so many ms; `all`: how many there were."""
+    """Answers of a run by within how many ms they were committed; `all`: how many there were."""
     with store.read() as session:
         of_workers = select(RunWorker.commits).where(RunWorker.run_id == run_id)
         return sum((Counter(one) for one in session.scalars(of_workers)), Counter[str]())
