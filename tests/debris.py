@@ -26,7 +26,7 @@ class Debris:
 
 
 FINISHES = (
-    *("error", "abort", "insufficient_system_resource", "MAX_TOKENS", "model_length", "max_tokens"),
+    *("error", "abort", "MAX_TOKENS", "model_length", "max_tokens"),
     *("length_capped", "cancelled", "ERROR_LIMIT", "timeout", "FinishReason.MAX_TOKENS", "OTHER"),
     *("maxPredictedTokensReached", "contextLengthReached", "TIME_LIMIT", "max_output_tokens"),
     *("incomplete", "pause_turn", "network_error", "repetition", "MALFORMED_FUNCTION_CALL"),

@@ -94,6 +94,11 @@ def sent_on(status: int) -> Make:
     return lambda _: Sent(status, headers={"Location": "/sign-in"})
 
 
+def encoded(charset: str) -> Make:
+    """A good answer in an encoding that is not named."""
+    return lambda good: Sent(body=in_windows_1252(good).decode("cp1252").encode(charset))
+
+
 def body_of(change: Callable[[dict[str, Any]], Any]) -> Make:
     """A good answer, changed."""
     return lambda good: Sent(body=json.dumps(change(good)).encode())
@@ -165,6 +170,11 @@ def as_json(text: str) -> str:
     """A labelled text as the object that the schema names."""
     label, _, rest = text.partition(": ")
     return json.dumps({label.lower(): rest})
+
+
+def exhausted(good: dict[str, Any]) -> Sent:
+    """A good answer that ends for want of the server's resources."""
+    return message_of(lambda message: message, finish="insufficient_system_resource")(good)
 
 
 def parts(text: str) -> list[dict[str, Any]]:
@@ -366,6 +376,9 @@ WIRE = (
         "answers in Windows-1252, undeclared",
         lambda good: Sent(body=in_windows_1252(good)),
     ),
+    kept("answers in UTF-16, undeclared, with a mark", encoded("utf-16")),
+    kept("answers in UTF-16, undeclared, without a mark", encoded("utf-16-le")),
+    again("answers bytes that are no text, once", verbatim(b"\xff\x00\x81"), paid_twice=True),
     kept(
         "answers with raw line breaks in its JSON",
         lambda good: Sent(body=json.dumps(with_more(good, "\n")).replace("\\n", "\n").encode()),
@@ -455,8 +468,11 @@ SHAPES = (
             message_of(lambda message: message, finish=reason),
             "cut_off",
         )
-        for reason in ("MAX_TOKENS", "model_length", "insufficient_system_resource")
+        for reason in ("MAX_TOKENS", "model_length")
     ),
+    again("ends with `insufficient_system_resource`, once", exhausted, paid_twice=True),
+    dropped("ends with it for one pair, always", exhausted, "server_error"),
+    stops("ends with it from then on", exhausted, SILENT),
     dropped("answers with no choice", body_of(lambda good: good | {"choices": []}), "empty"),
     dropped("answers with content null", text_of(lambda _: None), "empty"),
     dropped("answers with an empty content", text_of(lambda _: "  \n"), "empty"),
@@ -523,7 +539,7 @@ SHAPES = (
     stops(
         "comes back as another model",
         body_of(lambda good: good | {"model": "tiny-chat"}),
-        "load the first model again",
+        "load small again and resume the run",
     ),
 )
 

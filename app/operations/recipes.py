@@ -147,6 +147,7 @@ class StageBody(SparseRow):
     max_retry_after_seconds: Number | None = None
     headers: dict[str, str] | None = None
     limit_name: str | None = None
+    answers_as: str | None = None
 
 
 class CheckBody(SparseRow):

@@ -4,8 +4,9 @@ twice."""
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from curation.providers.provider import Answer, Provider, Request, RowFailed, call_row
+from curation.providers.provider import Answer, Keeps, Provider, Request, RowFailed, call_row
 from db.run.calls import StoredCall, add_calls, find_calls
 from db.store.store import Store
 
@@ -73,6 +74,8 @@ async def _ask(
     budget: Budget | None,
 ) -> None:
     provider, places = make(), asyncio.Semaphore(IN_FLIGHT)
+    if isinstance(provider, Keeps):
+        provider.keep = partial(_journal, store)
     sent: dict[str, float] = {}  # what each call costs, at most until it is answered
 
     async def one(request: Request) -> None:

@@ -75,7 +75,8 @@ class OpenAIJudge:
             PROMPT_FILE, (FOLDER / PROMPT_FILE).read_text(encoding="utf-8")
         )
         self._store = store
-        stage = replace(recipe.stages["validation"], model=model)
+        stage = recipe.stages["validation"]
+        stage = replace(stage, model=model, transport=stage.transport | {"answers_as": "one"})
         self._recipe: Recipe = replace(recipe, stages={"validation": stage})
 
     def choose(

@@ -4,6 +4,7 @@ An endpoint that fails is left out and tried again later, by one request at a ti
 its requests meanwhile. A run with one endpoint waits for that one.
 """
 
+import asyncio
 import logging
 import time
 from collections.abc import Sequence
@@ -26,7 +27,8 @@ class Endpoint:
 
     `own_server`: not the vendor's. `form`: by model, how many steps of FORMS it has refused.
     `limit_name`: by model, the name of the limit of output tokens that it wants.
-    `reported`: by model, the name under which it answers. `failures`: since its last answer.
+    `reported`: by model, the names under which it answers, in order. `failures`: since its last
+    answer. `first`: by model, set once its first attempt has ended.
     """
 
     url: str
@@ -34,7 +36,8 @@ class Endpoint:
     own_server: bool
     form: dict[str, int] = field(default_factory=dict)
     limit_name: dict[str, str] = field(default_factory=dict)
-    reported: dict[str, str] = field(default_factory=dict)
+    reported: dict[str, dict[str, None]] = field(default_factory=dict)
+    first: dict[str, asyncio.Event] = field(default_factory=dict)
     open_requests: int = 0
     answers: int = 0
     failures: int = 0

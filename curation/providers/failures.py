@@ -16,7 +16,7 @@ import openai
 
 from curation.providers.provider import Request, RowFailed
 from curation.providers.trouble import causes_of
-from curation.recipe.completion import NotACompletion
+from curation.recipe.completion import NotACompletion, Unusable
 from db.errors import BadInput, ProviderError
 from db.tables import utc_now
 
@@ -97,7 +97,8 @@ def is_lost(error: Exception) -> bool:
     """Whether an answer may have been written, and is paid, that did not arrive.
 
     So where a connection ended after the request was sent, and of a body that cannot be read; not
-    where none was opened, nor for a status that says no, nor for a page of a proxy.
+    where none was opened, nor for a status that says no, nor for a page of a proxy, nor where its
+    usage was read.
     """
     if isinstance(error, openai.APIStatusError):
         return False
@@ -105,7 +106,7 @@ def is_lost(error: Exception) -> bool:
     if any(isinstance(each, aiohttp.ClientConnectorError) for each in causes):
         return False
     return isinstance(error, openai.APIConnectionError | TimeoutError) or (
-        isinstance(error, ValueError) and not isinstance(error, NotACompletion)
+        isinstance(error, ValueError) and not isinstance(error, NotACompletion | Unusable)
     )
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Final
 
 import openai
 from openai import AsyncAzureOpenAI
@@ -40,29 +40,52 @@ async def check_models(endpoint: Endpoint, models: Sequence[str]) -> None:
             )
 
 
-def check_reported_model(endpoint: Endpoint, model: str, completion: Any) -> None:
-    """Raise ProviderError where an endpoint answers as another model than before.
+def refused_model(
+    endpoint: Endpoint, model: str, reported: str, answers_as: str
+) -> ProviderError | None:
+    """The error that stops a run whose endpoint answers as another model; None where it may.
 
-    A local server may come back with other weights and answer to any name. Versions of the
-    requested model ("NAME-2025-08-07", "azure/NAME") may change: vendors and gateways mix them.
+    A local server may come back with other weights and answer to any name, a gateway may take
+    another model's place. Versions of the requested one may change: vendors mix them. `answers_as`
+    is a recipe's: by its `own` name, by `one` other, the first, or by `any`. A deployment of
+    Azure is named by its user, so it answers by one other.
     """
-    reported = completion.get("model") if isinstance(completion, dict) else None
-    if not isinstance(reported, str) or not reported:
-        return
-    before = endpoint.reported.setdefault(model, reported)
-    if before == reported:
-        return
-    wanted, first, now = map(_plain_name, (model, before, reported))
-    if first == now or (wanted in first and wanted in now):
-        return
-    raise ProviderError(
-        f"{endpoint.url} answered {model!r} as {before!r} and now as {reported!r}",
-        "load the first model again and resume the run, or start a new run with `fresh=`; where a "
-        "router chooses among models, name one of them with `set=model=NAME`",
+    names = endpoint.reported.setdefault(model, {})
+    first, is_azure = next(iter(names), ""), isinstance(endpoint.client, AsyncAzureOpenAI)
+    may_differ = answers_as == "any" or (not first and (answers_as == "one" or is_azure))
+    if not reported or may_differ or any(is_own_name(one, reported) for one in (model, first)):
+        if reported:
+            names[reported] = None
+        return None
+    again = f"load {first or model} again and resume the run"
+    return ProviderError(
+        f"{endpoint.url} answered {model!r} as {reported!r}" + (f" after {first!r}" * bool(first)),
+        f"{again}, or start one with `set=model={reported}`; with `set=answers_as=one` where that "
+        "is the name behind an alias, with `set=answers_as=any` where a router chooses among "
+        "models: what is answered is reused",
         code="served_model_changed",
     )
 
 
-def _plain_name(model: str) -> str:
-    """A model's name without who serves it and how: "azure/Name:free", "name@2025"."""
-    return re.split("[:@]", model.lower().rpartition("/")[2])[0]
+_PROVIDER: Final = re.compile(r"^(?:[a-z-]+\.)+(?=[a-z])")  # us.anthropic.NAME
+_FILE: Final = re.compile(r"\.(gguf|ggml|bin|safetensors)$")
+_VERSION: Final = re.compile(  # a date, a snapshot, a version, how its weights are stored
+    r"[-_.]((20)?\d\d-?\d\d(-?\d\d)?|\d{3}|\d\d-\d\d|v\d+|latest|preview|exp"
+    r"|fp\d+|bf16|f16|int\d|awq|gptq|gguf|i?q\d(_\w+)?)$"
+)
+
+
+def is_own_name(model: str, reported: str) -> bool:
+    """Whether a reported name is that of a model, but for who serves it and how, and for a version
+    where the model's name has none."""
+    (wanted, version), (name, its_version) = _parts(model), _parts(reported)
+    return wanted == name and (version in its_version or not its_version)
+
+
+def _parts(model: str) -> tuple[str, str]:
+    """A model's name without its provider ("azure/Name:free") and version, and the version."""
+    name = re.split(r"[:@]", re.split(r"[/\\]", model.lower())[-1])[0]
+    whole = name = _PROVIDER.sub("", _FILE.sub("", name))
+    while (shorter := _VERSION.sub("", name)) != name:
+        name = shorter
+    return name, whole.removeprefix(name).replace("-latest", "")

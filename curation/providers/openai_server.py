@@ -10,10 +10,12 @@ import logging
 import math
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
+from hashlib import sha256
 from typing import Any, Final
 
 import httpx2
@@ -33,7 +35,7 @@ from curation.providers.failures import (
     retry_after_seconds,
 )
 from curation.providers.gate import Gate
-from curation.providers.models import check_models, check_reported_model
+from curation.providers.models import check_models, refused_model
 from curation.providers.probe import PROBE_TOKENS, Probe, probe_body
 from curation.providers.provider import (
     MAX_ROW_ATTEMPTS,
@@ -51,7 +53,16 @@ from curation.providers.request_body import (
     max_output_tokens,
 )
 from curation.providers.trouble import TroubleLog, describe
-from curation.recipe.completion import read_body, read_completion
+from curation.recipe.answers import storable
+from curation.recipe.completion import (
+    NotACompletion,
+    Unusable,
+    as_stored,
+    how_it_ended,
+    read_body,
+    read_completion,
+    usage_of,
+)
 from curation.recipe.prices import Price, load_prices, require_prices
 from curation.recipe.recipe import Recipe
 from curation.servers.connection import Server
@@ -71,6 +82,7 @@ MAX_IN_A_ROW: Final = 12  # failures of any requests without an answer between t
 MAX_FAILING_SHARE: Final = 0.05  # of requests that fail while the server works
 ROW_SECONDS: Final = 45.0  # after that fewer failures of a row are enough
 MIN_ROW_FAILURES: Final = 3
+FIRST_SECONDS: Final = 5.0  # for which the others wait for a model's first answer
 
 
 @dataclass
@@ -154,6 +166,8 @@ class OpenAIProvider:
         self.limit_names: dict[str, str] = {}  # by task: the server's name of max_output_tokens
         self.timeouts: dict[str, float] = {}  # by task
         self.headers: dict[str, dict[str, str]] = {}  # by task
+        self.answers_as: dict[str, str] = {}  # by task: see `refused_model`
+        self.keep: Callable[[Request, Answer], object] = lambda *_: None
 
     @classmethod
     def of_server(
@@ -200,13 +214,16 @@ class OpenAIProvider:
                 limit = float(stage.transport["max_retry_after_seconds"])
                 provider.max_retry_after[task] = limit
             provider.headers[task] = dict(stage.transport.get("headers", {}))
+            provider.answers_as[task] = stage.answers_as
         return provider
 
     @property
     def answered_as(self) -> dict[str, str]:
-        """Models that answered under another name than they were requested by, with that name."""
-        every = (each.reported.items() for each in self.endpoints.all)
-        return {model: name for of in every for model, name in of if name != model}
+        """Models that answered under other names than they were requested by, with those."""
+        found: dict[str, dict[str, None]] = {}
+        for model, names in (pair for each in self.endpoints.all for pair in each.reported.items()):
+            found.setdefault(model, {}).update(dict.fromkeys(set(names) - {model}))
+        return {model: ", ".join(sorted(names)) for model, names in found.items() if names}
 
     def parameters(self) -> dict[str, Any]:
         """Empty: the recipe alone decides what is sent."""
@@ -323,6 +340,7 @@ class OpenAIProvider:
                 await asyncio.shield(self._return)
             async with self.gate.slot(lambda: self._counted_tokens(request)) as started:
                 endpoint = self.endpoints.choose()
+                await self._let_first_pass(endpoint, request)
                 tries.form = max(tries.form, endpoint.form.get(request.model, 0))
                 body = self.body(request, endpoint, tries.form)
                 tries.attempts += 1
@@ -339,9 +357,8 @@ class OpenAIProvider:
                             body=body,
                             options=self._options(request),
                         )
-                    completion = read_body(response.content, response.charset_encoding)
-                    answer = self.read(request, completion, time.monotonic() - started)
-                    check_reported_model(endpoint, request.model, completion)
+                    answer = self._read_or_keep(request, response, time.monotonic() - started)
+                    self._check_model(endpoint, request, answer)
                 except asyncio.CancelledError:  # the run stops: the server may answer all the same
                     self._lost_usd += self.max_usd(request)
                     raise
@@ -401,6 +418,7 @@ class OpenAIProvider:
                     return replace(answer, attempts=tries.attempts)
                 finally:
                     endpoint.open_requests -= 1
+                    endpoint.first[request.model].set()
             self.gate.check()  # a run that stops judges no row: those beside it were stopped, too
             if tries.is_of_row():
                 raise gave_up(tries.attempts, failed)
@@ -418,6 +436,27 @@ class OpenAIProvider:
             if not is_throttled:
                 raise TryLater(seconds)
             await self.gate.pause(seconds)
+
+    async def _let_first_pass(self, endpoint: Endpoint, request: Request) -> None:
+        """Wait while a model's first request is open, FIRST_SECONDS at most: its answer may show
+        another model. Raises Stopped where it did."""
+        first = endpoint.first.get(request.model)
+        if first is None:
+            endpoint.first[request.model] = asyncio.Event()
+        elif not first.is_set() and self.answers_as.get(request.task) != "any":
+            with suppress(TimeoutError):
+                await asyncio.wait_for(first.wait(), FIRST_SECONDS)
+            self.gate.check()
+
+    def _check_model(self, endpoint: Endpoint, request: Request, answer: Answer) -> None:
+        """Raise ProviderError for an answer of another model; no further call starts, and the
+        answer is kept for a run that takes it."""
+        answers_as = self.answers_as.get(request.task, "own")
+        refused = refused_model(endpoint, request.model, answer.model, answers_as)
+        if refused is not None:
+            self.keep(request.aside("another model"), answer)
+            self.stop()
+            raise refused
 
     def _timeout(self, request: Request) -> float:
         return self.timeouts.get(request.task, self._timeout_seconds)
@@ -448,9 +487,35 @@ class OpenAIProvider:
         endpoint.limit_name[request.model] = other
         return True
 
+    def _read_or_keep(self, request: Request, response: Any, seconds: float) -> Answer:
+        """The answer of a response. What is paid for and cannot be used is kept first.
+
+        Raises ValueError; Unusable where its cost is counted.
+        """
+        content: bytes = response.content
+        aside = request.aside(sha256(content).hexdigest())
+        try:
+            completion = read_body(content, response.charset_encoding)
+            answer = self.read(request, completion, seconds)
+        except NotACompletion:
+            raise
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            tokens, price = usage_of(content), self._prices.get(request.model)
+            into, out = tokens or (0, 0)
+            cost_usd = price.usd(into, out) if price else 0.0
+            kept = Answer(as_stored(content), "unreadable", into, out, cost_usd=cost_usd)
+            self.keep(aside, replace(kept, latency_seconds=seconds))
+            why = f"the answer cannot be read ({type(error).__name__}: {error})"
+            raise (Unusable if tokens else ValueError)(why) from error
+        if how_it_ended(answer.finish_reason) == "exhausted":
+            self.keep(aside, answer)
+            raise Unusable(f"the server ended the answer with “{answer.finish_reason}”")
+        return answer
+
     def read(self, request: Request, completion: Any, seconds: float) -> Answer:
         """The answer of a completion. Raises ValueError for what is no completion."""
         found = read_completion(completion)
+        model = completion.get("model")
         input_tokens, output_tokens = found.input_tokens, found.output_tokens
         if input_tokens is None or output_tokens is None:
             input_tokens, output_tokens = estimated_input_tokens(request), len(found.text) // 4
@@ -463,6 +528,7 @@ class OpenAIProvider:
             reasoning_tokens=found.reasoning_tokens,
             cost_usd=price.usd(input_tokens, output_tokens) if price else 0.0,
             latency_seconds=seconds,
+            model=storable(model) if isinstance(model, str) else "",
         )
 
     async def _give_up(self, request: Request, failed: Exception, tries: "_Tries") -> bool:
@@ -583,6 +649,8 @@ class OpenAIProvider:
                 options=options,
             )
             found = read_completion(read_body(sent.content, sent.charset_encoding))
+            if how_it_ended(found.finish_reason) == "exhausted":
+                raise Unusable(f"the server ended the answer with “{found.finish_reason}”")
             return found.input_tokens or PROBE_TOKENS, found.output_tokens or PROBE_TOKENS
 
         sends = [partial(send, endpoint) for endpoint in self.endpoints.all]

@@ -5,10 +5,10 @@ number. What is sent to a provider is the same whatever the group, the run or th
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from curation.recipe.prompt import Inputs, Prompt, escapes
 from curation.recipe.tasks import Gives, Task
@@ -31,6 +31,7 @@ class Request:
     before servers were recorded have none; they are looked up by `older_key`. `gives`: what the
     answer is labelled with. `question`: a check's.
     `texts`: those of a group that a step gives; `pair`: its query and passage, for rules.
+    `takes_other`: also the answer that was refused as another model's.
     """
 
     task: Task
@@ -47,6 +48,7 @@ class Request:
     question: Question | None = None
     texts: tuple[GroupText, ...] = ()
     pair: tuple[str, str] = ("", "")
+    takes_other: bool = False
 
     @cached_property
     def key(self) -> str:
@@ -61,7 +63,12 @@ class Request:
     @property
     def keys(self) -> tuple[str, ...]:
         """The keys to look for, the call's own first."""
-        return (self.key,) if self.older_key is None else (self.key, self.older_key)
+        other = self.aside("another model").key if self.takes_other else None
+        return tuple(key for key in (self.key, self.older_key, other) if key is not None)
+
+    def aside(self, why: str) -> "Request":
+        """The request under whose key an answer is kept that this one does not take."""
+        return replace(self, scope={**self.scope, "aside": why})
 
     def _key(self, scope: Mapping[str, Any]) -> str:
         content: list[Any] = [
@@ -93,7 +100,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """The raw answer and its cost."""
+    """The raw answer and its cost. `model`: the name under which the server's model answered."""
 
     text: str
     finish_reason: str = "stop"
@@ -103,6 +110,7 @@ class Answer:
     cost_usd: float = 0.0
     attempts: int = 1
     latency_seconds: float = 0.0
+    model: str = ""
 
 
 def call_row(request: Request, answer: Answer) -> dict[str, Any]:
@@ -114,7 +122,8 @@ def call_row(request: Request, answer: Answer) -> dict[str, Any]:
         "model": request.model,
         "server_group": request.scope.get("server_group"),
         "prompt_sha256": request.prompt.sha256,
-        "request": request.journal(),
+        "request": request.journal()
+        | ({"answered_as": answer.model} if answer.model not in ("", request.model) else {}),
         "answer": answer.text,
         "finish_reason": answer.finish_reason,
         "input_tokens": answer.input_tokens,
@@ -171,6 +180,13 @@ class ProviderState:
     trouble: Trouble = field(default_factory=Trouble)
     errors: dict[str, int] = field(default_factory=dict)  # failed attempts by kind
     unanswered_usd: float = 0.0  # the cost so far of probes, and of answers lost on their way
+
+
+@runtime_checkable
+class Keeps(Protocol):
+    """A provider that gets answers which are paid for and not used; `keep` stores them."""
+
+    keep: Callable[[Request, Answer], object]
 
 
 class Provider(Protocol):

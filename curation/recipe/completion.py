@@ -4,7 +4,7 @@ What was answered is paid: it is stored whatever its shape, and understood after
 here raises but for a body that is no completion at all.
 """
 
-import codecs
+import base64
 import json
 import math
 import re
@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from curation.recipe.answers import storable
 
 MAX_TOKENS = 2**31 - 1  # the limit of the store's integer column
-Ending = Literal["complete", "cut_off", "refused"]
+Ending = Literal["complete", "cut_off", "refused", "exhausted"]
 # Reasons to end as servers name them, after `how_it_ended` has made them snake case.
 _ENDINGS: Final[dict[Ending, str]] = {
     "complete": "stop stopped stop_sequence stop_token stop_word stop_string stop_string_found eos "
@@ -24,9 +24,11 @@ _ENDINGS: Final[dict[Ending, str]] = {
     "refused": "refusal refused content_filter content_filtered filtered safety image_safety "
     "recitation prohibited_content blocklist blocked spii language guardrail_intervened guardrail "
     "sensitive error_toxic moderation policy_violation",
+    "exhausted": "insufficient_system_resource insufficient_system_resources overloaded",
 }
 _ENDING_OF: Final = {name: ending for ending, all_ in _ENDINGS.items() for name in all_.split()}
 _EVENT = ("data:", ":", "event:", "id:", "retry:")  # what a line of a stream begins with
+_SIDES = ("prompt", "completion")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -34,7 +36,8 @@ def how_it_ended(finish_reason: str) -> Ending:
     """Whether an answer is whole, by its server's reason to end.
 
     Only what is known to end a whole answer does: servers have many names for an answer that broke
-    off (`error`, `abort`, `MAX_TOKENS`, `insufficient_system_resource`) and invent further ones.
+    off (`error`, `abort`, `MAX_TOKENS`, `model_length`) and invent further ones. One that is
+    `exhausted` had no resources left: another attempt may have.
     """
     name = _CAMEL.sub("_", finish_reason.strip().rpartition(".")[2]).lower()
     name = re.sub(r"[\s-]+", "_", name).removeprefix("finish_reason_")
@@ -43,6 +46,10 @@ def how_it_ended(finish_reason: str) -> Ending:
 
 class NotACompletion(ValueError):
     """A body that no model wrote: a page of a proxy, or an error under a status of success."""
+
+
+class Unusable(ValueError):
+    """A paid answer of which nothing can be used, and whose cost is counted."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +69,9 @@ class Completion:
 def read_body(content: bytes, charset: str | None = None) -> Any:
     """The JSON of a response, whatever its content type. Raises ValueError for what is none.
 
-    Bytes that are no UTF-8 are read in the declared charset, else as Windows-1252: what was
-    written is paid for. Of a stream of server-sent events its parts are one completion, also where
-    comments (`: PROCESSING`) come before a body of JSON.
+    UTF-16 and UTF-32 are recognized with and without a mark, other bytes are read in the declared
+    charset, else as Windows-1252: what was written is paid for. Of a stream of server-sent events
+    its parts are one completion, also where comments (`: PROCESSING`) come before a body of JSON.
     """
     text = _decoded(content, charset)
     start = text.lstrip()
@@ -76,14 +83,29 @@ def read_body(content: bytes, charset: str | None = None) -> Any:
 
 
 def _decoded(content: bytes, charset: str | None) -> str:
-    is_utf_16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    names = ["utf-16"] if is_utf_16 else ["utf-8-sig", charset or "cp1252", "cp1252"]
-    for name in names:
+    for name in (json.detect_encoding(content), "utf-8-sig", charset or "cp1252", "cp1252"):
         try:
-            return content.decode(name)
-        except (UnicodeDecodeError, LookupError):
+            return content.decode(name).removeprefix("\ufeff")
+        except (UnicodeError, LookupError):
             continue
     return content.decode("latin-1")
+
+
+def usage_of(content: bytes) -> tuple[int, int] | None:
+    """The tokens in and out that a body reports which is no completion as a whole."""
+    text = _decoded(content, None)
+    found = [re.search(rf'"{name}_tokens"\s*:\s*(\d{{1,9}})', text) for name in _SIDES]
+    first, second = (None if one is None else int(one[1]) for one in found)
+    return None if first is None or second is None else (first, second)
+
+
+def as_stored(content: bytes) -> str:
+    """Any bytes as a text that every store takes: as they are, or as a data URL."""
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    return f"data:;base64,{base64.b64encode(content).decode()}" if "\0" in text else text
 
 
 def _of_events(text: str) -> Any:
@@ -126,9 +148,8 @@ def _joined_deltas(choices: Sequence[Any]) -> dict[str, Any]:
                 texts[name] = texts.get(name, "") + part
         calls = delta.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
-            part = call["function"].get("arguments") or ""
             index = int(call.get("index") or 0)
-            arguments[index] = arguments.get(index, "") + part
+            arguments[index] = arguments.get(index, "") + _arguments_of(call.get("function"))
         finish = choice.get("finish_reason") or finish
     called = [{"function": {"arguments": one}} for one in arguments.values()]
     return {"message": texts | {"tool_calls": called}, "finish_reason": finish}

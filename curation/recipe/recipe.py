@@ -19,6 +19,7 @@ from curation.recipe.checks import KEYS, Check, check_from
 from curation.recipe.prompt import Beside, Prompt, read_prompt
 from curation.recipe.reasoning import with_room_to_reason
 from curation.recipe.settings import (
+    ANSWERS_AS,
     FILTERS,
     FORMER_FILTERS,
     PARAMETERS,
@@ -58,6 +59,11 @@ class Stage:
     prompt: Prompt
     parameters: dict[str, Any]
     transport: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def answers_as(self) -> str:
+        """By which name its model may answer, one of ANSWERS_AS."""
+        return str(self.transport.get("answers_as", "own"))
 
 
 @dataclass(frozen=True)
@@ -474,6 +480,12 @@ def _check_transport(table: dict[str, Any], place: str) -> None:
             f"{place}: limit_name = {table['limit_name']!r} is no name of a limit",
             "write max_tokens or max_completion_tokens",
             code="limit_name_invalid",
+        )
+    if table.get("answers_as", "own") not in ANSWERS_AS:
+        raise BadInput(
+            f"{place}: answers_as = {table['answers_as']!r} is no way to be named",
+            "write own, one or any",
+            code="answers_as_invalid",
         )
 
 

@@ -49,7 +49,13 @@ TRANSPORT: Final = {
         "found out",
         "The server's name of the token limit: `max_tokens` or `max_completion_tokens`.",
     ),
+    "answers_as": (
+        "`own`",
+        "By which name the model may answer: its `own`, with a provider or version; `one` other, "
+        "behind an alias; `any`, behind a router. Each answer's name is stored.",
+    ),
 }
+ANSWERS_AS: Final = ("own", "one", "any")
 SERVERS: Final = {
     "endpoints": ("`OPENAI_BASE_URL`", "A list of addresses that share the requests."),
     "server_group": ("after the endpoints", "The name under which answers are kept for reuse."),

@@ -26,7 +26,15 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from curation.judging.candidates import choose_for
-from curation.providers.provider import MAX_ROW_ATTEMPTS, Provider, Request, Stopped, TryLater
+from curation.providers.provider import (
+    MAX_ROW_ATTEMPTS,
+    Answer,
+    Keeps,
+    Provider,
+    Request,
+    Stopped,
+    TryLater,
+)
 from curation.providers.registry import PROVIDERS, WorkerSetting
 from curation.run.answer_files import store_left_answers
 from curation.run.closing import CallsMade, RunChecked, RunWorked, close_run
@@ -210,6 +218,8 @@ class Worker:
             scope=scope_of(plan.run),
         )
         self._store_left = partial(store_left_answers, handle.store, set[Path]())
+        if isinstance(provider, Keeps):
+            provider.keep = self._keep
         self._with_budget = plan.run.budget_usd is not None
         self._concurrency = 0 if plan.follows_run else plan.concurrency
         self._open: dict[str, asyncio.Future[StoredCall]] = {}
@@ -519,7 +529,7 @@ class Worker:
             found = await self._journal.find(request.keys, max_usd)
         if isinstance(found, StoredCall):
             self.counts["reused"] += 1
-            if found.key != request.key:
+            if found.key == request.older_key:
                 self.counts["unknown_server"] += 1
             return found
         try:
@@ -533,6 +543,11 @@ class Worker:
         self._answered_usd += answer.cost_usd
         self.counts.update(input_tokens=answer.input_tokens, output_tokens=answer.output_tokens)
         return await self._journal.add(request, answer, max_usd)
+
+    def _keep(self, request: Request, answer: Answer) -> None:
+        """Store an answer that is paid for and not used, with its cost."""
+        self._answered_usd += answer.cost_usd
+        self._journal.add(request, answer, 0.0)
 
     def _bill_lost(self) -> None:
         self._journal.bill(self._provider.state().unanswered_usd)

@@ -251,6 +251,7 @@ class GroupWork:
             question=question,
             texts=spec.texts if self._shape.steps else (),
             pair=(self.group.query, self.group.passage),
+            takes_other=stage.answers_as != "own",
         )
         known = self._known.get((task, sample))
         if isinstance(known, _Dropped):
@@ -275,7 +276,7 @@ class GroupWork:
         ending = how_it_ended(answer.finish_reason)
         if ending == "refused":
             raise self._drop(task, sample, Drop("refused", f"{task}: the model refused"))
-        if ending == "cut_off" and spec.gives not in JUDGED:
+        if ending in ("cut_off", "exhausted") and spec.gives not in JUDGED:
             why = f"{task}: the server ended the answer with “{answer.finish_reason}”"
             raise self._drop(task, sample, Drop("cut_off", why))
         return answer

@@ -77,12 +77,14 @@ class GroupJudgment(Row):
 class GroupCall(Row):
     """A call that served a group, without request and answer; `call_id` is its number.
 
-    `server`: the server group that answered, None before servers were recorded.
+    `server`: the server group that answered, None before servers were recorded. `answered_as`: the
+    name that its model gave, where that is another.
     """
 
     call_id: int
     task: str
     model: str
+    answered_as: str | None
     server: str | None
     outcome: str
     input_tokens: int
@@ -96,7 +98,8 @@ class GroupCall(Row):
     @property
     def title(self) -> str:
         """What was asked of which model where, how it ended, and what it took."""
-        where = f" at {self.server}" if self.server else ""
+        where = f" as {self.answered_as}" if self.answered_as else ""
+        where += f" at {self.server}" if self.server else ""
         tokens = self.input_tokens + self.output_tokens
         return (
             f"{self.task} · {self.provider} {self.model}{where} · {self.outcome} · "
@@ -263,6 +266,7 @@ def _calls(session: Session, group_id: int) -> list[GroupCall]:
             sample=served.sample,
             outcome=served.outcome,
             server=call.server_group,
+            answered_as=call.request.get("answered_as"),
         )
         for served, call in rows
     ]

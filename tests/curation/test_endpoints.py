@@ -144,7 +144,7 @@ def test_a_server_that_comes_back_as_another_model_stops_the_run(
     with Server() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         server.other_model = (20, "tiny-chat")
-        with pytest.raises(ProviderError, match="answered 'small' as 'small' and now as 'tiny-ch"):
+        with pytest.raises(ProviderError, match="answered 'small' as 'tiny-chat' after 'small'"):
             run_curation(sqlite_store, **ASKED)
 
 
