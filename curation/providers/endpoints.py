@@ -29,6 +29,7 @@ class Endpoint:
     `limit_name`: by model, the name of the limit of output tokens that it wants.
     `reported`: by model, the names under which it answers, in order. `failures`: since its last
     answer. `first`: by model, set once its first attempt has ended.
+    `newest_start`: of the requests it answered, when the newest was sent.
     """
 
     url: str
@@ -42,6 +43,7 @@ class Endpoint:
     answers: int = 0
     failures: int = 0
     not_before: float = 0.0
+    newest_start: float = 0.0
 
     def __post_init__(self) -> None:
         # built once; Azure's SDK adds the deployment to a relative path

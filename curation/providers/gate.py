@@ -7,6 +7,7 @@ quickly back to just below where the cut came, slowly beyond that (as TCP's CUBI
 """
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
@@ -19,7 +20,40 @@ PROBING = 0.15  # beyond it
 KNEE = 0.8  # of the width at which the server answered 429
 POLL_SECONDS = 0.1  # without a part of a limit
 CUT_SECONDS = 1.0  # between two cuts: a used-up limit stays so for a while
-LATE_SECONDS = 0.1  # how late a start may come without holding back those after it
+OVERSLEPT_SECONDS = 0.1  # how late a start may come without holding back those after it
+LATE_SECONDS = 20.0  # no call hangs before
+MIN_ANSWERS, MAX_ANSWERS = 5, 500  # the newest ones say how long an answer takes
+LONGER, MUCH_LONGER = 4, 10  # than the slow ones of those
+
+
+class Latencies:
+    """How long the answers of one stage took, and how long another may take.
+
+    `newest_start`: of the requests that were answered, when the newest was sent.
+    """
+
+    def __init__(self) -> None:
+        self._answers: deque[tuple[float, int]] = deque(maxlen=MAX_ANSWERS)
+        self.newest_start = -math.inf
+
+    def add(self, started: float, seconds: float, tokens: int) -> None:
+        """Count an answer of so many tokens to a request sent at `started`."""
+        self.newest_start = max(self.newest_start, started)
+        self._answers.append((seconds, tokens))
+
+    def allowed(self, max_tokens: int) -> float:
+        """Seconds that no answer of at most `max_tokens` needs; infinite until that is known.
+
+        As long as that many take at the pace of the others, but at least LONGER than their 99th
+        percentile and at most MUCH_LONGER.
+        """
+        if len(self._answers) < MIN_ANSWERS:
+            return math.inf
+        seconds = sorted(each for each, _ in self._answers)
+        slow = seconds[math.ceil(0.99 * len(seconds)) - 1]
+        pace = sum(seconds) / max(1, sum(tokens for _, tokens in self._answers))
+        wanted = max(pace * max_tokens, LONGER * slow)
+        return max(LATE_SECONDS, min(wanted, MUCH_LONGER * slow))
 
 
 class Gate:
@@ -39,7 +73,7 @@ class Gate:
     ) -> None:
         self.ceiling = ceiling
         self.width = float(ceiling)
-        self.in_flight = 0
+        self.in_flight = self.lent = 0
         self.cuts = self.throttles = 0
         self._last_cut = -CUT_SECONDS
         self._knee = 0.0
@@ -101,6 +135,12 @@ class Gate:
             self.width = min(self.width, float(ceiling))
             self._admit_waiting()
 
+    def lend(self, places: int) -> None:
+        """Admit so many calls more than the width."""
+        if places != self.lent:
+            self.lent = places
+            self._admit_waiting()
+
     def set_part(self, part: float) -> None:
         """Change the part of the limits per minute; the first call of a new part waits its turn."""
         if part > 0 and not self._part:
@@ -121,7 +161,7 @@ class Gate:
         while True:
             if self._closed.is_set():
                 raise Stopped
-            if self.in_flight < int(self.width):
+            if self.in_flight < int(self.width) + self.lent:
                 self.in_flight += 1
                 break
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -147,10 +187,14 @@ class Gate:
                 self._next_start = max(self._next_start, now - late / part) + spacing / part
                 return
             await self.pause(wait)
-            late = max(late, LATE_SECONDS * self._part)  # a busy loop wakes it after its moment
+            late = max(
+                late, OVERSLEPT_SECONDS * self._part
+            )  # a busy loop wakes it after its moment
 
     def _admit_waiting(self) -> None:
-        free = len(self._waiting) if self._closed.is_set() else int(self.width) - self.in_flight
+        free = int(self.width) + self.lent - self.in_flight
+        if self._closed.is_set():
+            free = len(self._waiting)
         while self._waiting and free > 0:
             future = self._waiting.popleft()
             if not future.done():

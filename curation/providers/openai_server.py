@@ -10,9 +10,10 @@ import logging
 import math
 import random
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from hashlib import sha256
@@ -34,7 +35,7 @@ from curation.providers.failures import (
     refuses_limit_name,
     retry_after_seconds,
 )
-from curation.providers.gate import Gate
+from curation.providers.gate import LATE_SECONDS, Gate, Latencies
 from curation.providers.models import check_models, refused_model
 from curation.providers.probe import PROBE_TOKENS, Probe, probe_body
 from curation.providers.provider import (
@@ -82,6 +83,8 @@ MAX_IN_A_ROW: Final = 12  # failures of any requests without an answer between t
 MAX_FAILING_SHARE: Final = 0.05  # of requests that fail while the server works
 ROW_SECONDS: Final = 45.0  # after that fewer failures of a row are enough
 MIN_ROW_FAILURES: Final = 3
+MAX_CUTS: Final = 2  # of a row's calls that hang while others are answered
+WATCH_SECONDS: Final = 1.0  # between two looks at the calls that are open
 FIRST_SECONDS: Final = 5.0  # for which the others wait for a model's first answer
 
 
@@ -90,16 +93,18 @@ class _Tries:
     """The attempts of a request that has no answer yet, between which it may be parked.
 
     `of_row`: failures after which another such request was answered; `of_server`: without that.
+    `cuts`: calls that hung while such a request was answered.
     `form`: the simplest that it has needed. `renamed`: its limit of output tokens, once, else two
     names would alternate. `lost`: answers that did not arrive.
     """
 
-    began: float = field(default_factory=time.monotonic)
+    began: float
     attempts: int = 0
     of_row: int = 0
     of_server: int = 0
     passed_on: int = 0
     failed_at: float = math.inf
+    cuts: int = 0
     form: int = 0
     renamed: bool = False
     lost: int = 0
@@ -113,8 +118,30 @@ class _Tries:
 
     def is_of_row(self) -> bool:
         """Whether the row is to blame, as the server answers others."""
+        if self.cuts >= MAX_CUTS:
+            return True
         is_slow = time.monotonic() - self.began > ROW_SECONDS
         return self.of_row >= (MIN_ROW_FAILURES if is_slow else MAX_ATTEMPTS - 1)
+
+
+@dataclass(eq=False)
+class _Call:
+    """A call without an answer yet. `limit` ends it."""
+
+    request: Request
+    limit: asyncio.Timeout
+    began: float
+    hangs: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """How long it is open."""
+        return time.monotonic() - self.began
+
+
+def hung(call: _Call) -> TimeoutError:
+    """The failure of a call that was cut."""
+    return TimeoutError(f"no answer in {call.seconds:.0f} s, while others were answered")
 
 
 def gave_up(attempts: int, failed: Exception) -> RowFailed:
@@ -155,6 +182,9 @@ class OpenAIProvider:
         self._answered_at: dict[tuple[str, str], float] = {}
         self._answers = 0
         self._parks = parks
+        self._calls: set[_Call] = set()
+        self._watch: asyncio.Task[None] | None = None
+        self._latencies: defaultdict[tuple[str, str], Latencies] = defaultdict(Latencies)
         self._tries: dict[str, _Tries] = {}  # of requests without an answer yet, by key
         self._in_a_row = 0  # failures since the last answer
         self._lost_usd = 0.0  # what answers cost that were lost on their way
@@ -287,6 +317,7 @@ class OpenAIProvider:
             self._trouble.state(),
             dict(self._trouble.kinds),
             self._probe.spent_usd + self._lost_usd,
+            self.gate.lent,
         )
 
     def stop(self) -> None:
@@ -300,9 +331,10 @@ class OpenAIProvider:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._return is not None:
-            self._return.cancel()
-            await asyncio.gather(self._return, return_exceptions=True)
+        for task in (self._return, self._watch):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
         for endpoint in self.endpoints.all:
             await endpoint.client.close()
 
@@ -332,8 +364,10 @@ class OpenAIProvider:
         without that are the server's: nothing is dropped for them, and after MAX_ATTEMPTS of them,
         or MAX_IN_A_ROW of any requests, it is waited for.
         """
-        tries = self._tries.setdefault(request.key, _Tries())
+        tries = self._tries.setdefault(request.key, _Tries(time.monotonic()))
         kind = (request.model, request.task)
+        if self._watch is None:
+            self._watch = asyncio.create_task(self._watch_calls())
         while True:
             delay: float | None = None
             if self._return is not None:
@@ -345,24 +379,27 @@ class OpenAIProvider:
                 body = self.body(request, endpoint, tries.form)
                 tries.attempts += 1
                 endpoint.open_requests += 1
+                # the SDK's timeout is one of silence: a slow drip never ends by it
+                limit = asyncio.timeout(self._timeout(request))
+                call = _Call(request, limit, time.monotonic())
                 try:
                     # not `chat.completions.create`, which walks through every message and schema
                     # to rename fields, and builds models of the response: a third of all CPU
                     # time, and there is nothing to rename
-                    # the SDK's timeout is one of silence: a slow drip never ends by it
-                    async with asyncio.timeout(self._timeout(request)):
+                    async with self._opened(call):
                         response = await endpoint.client.post(
                             endpoint.path,
                             cast_to=httpx2.Response,
                             body=body,
                             options=self._options(request),
                         )
-                    answer = self._read_or_keep(request, response, time.monotonic() - started)
+                    answer = self._read_or_keep(request, response, call.seconds)
                     self._check_model(endpoint, request, answer)
                 except asyncio.CancelledError:  # the run stops: the server may answer all the same
                     self._lost_usd += self.max_usd(request)
                     raise
-                except Exception as error:
+                except Exception as raised:
+                    error = hung(call) if call.hangs else raised
                     if not tries.renamed and refuses_limit_name(error):
                         tries.renamed = self._rename_limit(request, endpoint, body)
                         if tries.renamed:
@@ -377,8 +414,14 @@ class OpenAIProvider:
                     if isinstance(error, openai.APIStatusError):
                         delay = retry_after_seconds(error, self.max_retry_after.get(request.task))
                     failed = error
+                    answers_others = len(self.endpoints.all) == 1 or (
+                        endpoint.newest_start > call.began
+                    )
+                    is_of_row = call.hangs and answers_others
+                    tries.cuts += is_of_row
                     if (
-                        self.endpoints.pass_on(endpoint, error, delay)
+                        not is_of_row
+                        and self.endpoints.pass_on(endpoint, error, delay)
                         # else a poisoned row would circle
                         and tries.passed_on < len(self.endpoints.all)
                     ):
@@ -408,6 +451,10 @@ class OpenAIProvider:
                     self._last_answer, self._in_a_row = time.monotonic(), 0
                     self._answered[kind], self._answered_at[kind] = request, self._last_answer
                     self._answers += 1
+                    self._latencies[kind].add(
+                        call.began, answer.latency_seconds, answer.output_tokens
+                    )
+                    endpoint.newest_start = max(endpoint.newest_start, call.began)
                     self.gate.worked()
                     self.endpoints.answered(endpoint)
                     form = max(tries.form, endpoint.form.get(request.model, 0))
@@ -436,6 +483,51 @@ class OpenAIProvider:
             if not is_throttled:
                 raise TryLater(seconds)
             await self.gate.pause(seconds)
+
+    @asynccontextmanager
+    async def _opened(self, call: _Call) -> AsyncIterator[None]:
+        """Watch a call until its response is there. Raises TimeoutError at its limit."""
+        self._calls.add(call)
+        try:
+            async with call.limit:
+                yield
+        finally:
+            self._calls.discard(call)
+
+    async def _watch_calls(self) -> None:
+        """Cut calls that hang while others are answered; lend places where such hold all, so that
+        one is left, up to the width: whether others are answered must show."""
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            late = [call for call in self._calls if call.seconds > self._expected(call)]
+            width = int(self.gate.width)
+            self.gate.lend(min(width, max(0, len(late) + 1 - width)))
+            for call in late:
+                if await self._hangs(call) and call in self._calls and not call.limit.expired():
+                    call.hangs = True
+                    call.limit.reschedule(asyncio.get_running_loop().time())
+
+    def _expected(self, call: _Call) -> float:
+        """Seconds after which a call is late."""
+        latencies = self._latencies[call.request.model, call.request.task]
+        allowed = latencies.allowed(max_output_tokens(call.request))
+        return allowed if allowed < math.inf else LATE_SECONDS
+
+    async def _hangs(self, call: _Call) -> bool:
+        """Whether the server answers what was sent well after a late call, or where nothing was, a
+        probe of its stage's size; not before it is known how long its stage's answers take."""
+        request, kind = call.request, (call.request.model, call.request.task)
+        latencies = self._latencies[kind]
+        if request.task in self.timeouts:  # the recipe's own limit holds
+            return False
+        if call.seconds <= latencies.allowed(max_output_tokens(request)):
+            return False  # or unknown
+        if latencies.newest_start > call.began + LATE_SECONDS / 2:
+            return True
+        if await self._probe_failure(self._answered[kind], full=True) is not None:
+            return False
+        await asyncio.sleep(WATCH_SECONDS)  # a stall that has just ended: it is answered, too
+        return True
 
     async def _let_first_pass(self, endpoint: Endpoint, request: Request) -> None:
         """Wait while a model's first request is open, FIRST_SECONDS at most: its answer may show

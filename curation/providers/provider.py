@@ -180,6 +180,7 @@ class ProviderState:
     trouble: Trouble = field(default_factory=Trouble)
     errors: dict[str, int] = field(default_factory=dict)  # failed attempts by kind
     unanswered_usd: float = 0.0  # the cost so far of probes, and of answers lost on their way
+    lent: int = 0  # places beside those of calls that hang
 
 
 @runtime_checkable

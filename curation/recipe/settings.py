@@ -39,7 +39,7 @@ PARAMETERS: Final = {
 }
 # no part of an answer's key
 TRANSPORT: Final = {
-    "timeout_seconds": ("`600`", "Limit of one call."),
+    "timeout_seconds": ("`600`, less where a call hangs", "Limit of one call."),
     "max_retry_after_seconds": (
         "`INF_MAX_RETRY_AFTER_SECONDS`",
         "The longest wait that a server's Retry-After can impose.",

@@ -221,6 +221,7 @@ class Worker:
         if isinstance(provider, Keeps):
             provider.keep = self._keep
         self._with_budget = plan.run.budget_usd is not None
+        self._lent = 0
         self._concurrency = 0 if plan.follows_run else plan.concurrency
         self._open: dict[str, asyncio.Future[StoredCall]] = {}
         self._ready: deque[Claimed] = deque()
@@ -312,7 +313,7 @@ class Worker:
     @property
     def _width(self) -> int:
         """How many groups are in progress at once."""
-        return self._concurrency * self._provider.groups_per_call
+        return (self._concurrency + self._lent) * self._provider.groups_per_call
 
     @property
     def _has_no_slot(self) -> bool:
@@ -586,9 +587,8 @@ class Worker:
             self._stopped_by_others = True
             self._stop_calling()
         self._provider.set_limits(share.calls, share.part)
-        if share.calls != self._concurrency:
-            self._concurrency = share.calls
-            self._widen()
+        self._concurrency, self._lent = share.calls, self._provider.state().lent
+        self._widen()
 
     def _count(self, session: Session) -> tuple[str, Share]:
         state = self._provider.state()

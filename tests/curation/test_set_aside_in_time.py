@@ -1,0 +1,225 @@
+"""At the real constants, in simulated time: a prompt that fails or hangs while others are answered
+is set aside within a minute, and a slow answer is waited for."""
+
+import asyncio
+import heapq
+import itertools
+import json
+import random
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx2
+import openai
+import pytest
+
+from curation.providers.endpoints import Endpoint
+from curation.providers.openai_server import OpenAIProvider
+from curation.providers.provider import Request, RowFailed, TryLater
+from curation.recipe.prices import Price
+from curation.recipe.recipe import load_recipe
+
+Handle = Callable[[str], Awaitable[int]]  # from a prompt to the tokens of its answer; 0: fails
+FOREVER = 1e9
+
+
+class SimulatedTime(asyncio.SelectorEventLoop):
+    """A loop whose clock jumps to the next timer where nothing else is left to do."""
+
+    now = 1000.0
+
+    def time(self) -> float:
+        return self.now
+
+    def _run_once(self) -> None:
+        if not self._ready and self._scheduled:
+            self.now = max(self.now, self._scheduled[0]._when)
+        super()._run_once()
+
+
+class World:
+    """A server in simulated time, and callers that retry as a run's worker does."""
+
+    def __init__(self, handle: Handle, *, concurrency: int = 4, max_tokens: int = 160) -> None:
+        async def respond(sent: httpx2.Request) -> httpx2.Response:
+            prompt = json.loads(sent.content)["messages"][-1]["content"]
+            tokens = await handle(prompt)
+            if not tokens:
+                return httpx2.Response(500, json={"error": {"message": "it breaks"}})
+            message = {"content": "Instruction: read about towers"}
+            choice = {"index": 0, "message": message, "finish_reason": "stop"}
+            usage = {"prompt_tokens": 100, "completion_tokens": tokens}
+            return httpx2.Response(200, json={"choices": [choice], "usage": usage})
+
+        client = openai.AsyncOpenAI(
+            base_url="http://model/v1",
+            api_key="none",
+            max_retries=0,
+            http_client=openai.DefaultAioHttpClient(transport=httpx2.MockTransport(respond)),
+        )
+        client._platform = "Linux"  # else a thread finds out, which has another clock
+        self.provider = OpenAIProvider(
+            [Endpoint("http://model/v1", client, own_server=True)],
+            concurrency=concurrency,
+            prices={"small": Price(1.0, 2.0)},
+            parks=True,
+        )
+        self.stage = load_recipe("msmarco", ["model=small"]).stages["instruction_positive"]
+        self.max_tokens = max_tokens
+        self.answered: dict[str, tuple[float, int]] = {}
+        self.failed: dict[str, tuple[float, str]] = {}
+
+    def request(self, text: str) -> Request:
+        return Request(
+            task="instruction_positive",
+            provider="openai",
+            model="small",
+            parameters={"max_output_tokens": self.max_tokens},
+            prompt=self.stage.prompt,
+            inputs={"document": text, "query_positive": text},
+            gives="Instruction",
+        )
+
+    async def work(self, texts: list[str], places: int = 4) -> None:
+        """Request answers to all, as a worker with so many places and lent ones: what is due for
+        another attempt goes first, and holds no place meanwhile."""
+        ready, parked, numbers = deque(texts), list[tuple[float, int, str]](), itertools.count()
+        began: dict[str, float] = {}
+
+        async def place() -> None:
+            while len(self.answered) + len(self.failed) < len(texts):
+                if parked and parked[0][0] <= time.monotonic():
+                    text = heapq.heappop(parked)[2]
+                elif ready:
+                    text = ready.popleft()
+                else:
+                    await asyncio.sleep(0.1)
+                    continue
+                first = began.setdefault(text, time.monotonic())
+                try:
+                    answer = await self.provider.answer(self.request(text))
+                except TryLater as later:
+                    due = time.monotonic() + later.seconds
+                    heapq.heappush(parked, (due, next(numbers), text))
+                except RowFailed as failed:
+                    self.failed[text] = time.monotonic() - first, f"{failed.reason}: {failed}"
+                else:
+                    self.answered[text] = time.monotonic() - first, answer.attempts
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(2 * places):
+                group.create_task(place())
+        self.lost_usd = self.provider.state().unanswered_usd
+        await self.provider.close()
+
+
+@pytest.fixture
+def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[..., World]:
+    """Work on texts in simulated time; how it went."""
+
+    def run(handle: Handle, texts: list[str], **more: Any) -> World:
+        with asyncio.Runner(loop_factory=SimulatedTime) as runner:
+            loop = runner.get_loop()
+            with monkeypatch.context() as patched:
+                patched.setattr(time, "monotonic", loop.time)
+                world = World(handle, **more)
+                runner.run(world.work(texts))
+        return world
+
+    return run
+
+
+def texts(count: int, *bad: str, at: int = 20) -> list[str]:
+    good = [f"good {number}" for number in range(count)]
+    return [*good[:at], *bad, *good[at:]]
+
+
+@pytest.mark.parametrize("seconds", [0.05, 5.0, 12.0])
+def test_a_prompt_that_fails_while_others_are_answered_is_set_aside_within_a_minute(
+    simulated: Callable[..., World], seconds: float
+) -> None:
+    async def handle(prompt: str) -> int:
+        await asyncio.sleep(seconds if "bad" in prompt else 1.0)
+        return 0 if "bad" in prompt else 30
+
+    world = simulated(handle, texts(400, "bad"))
+    after, why = world.failed["bad"]
+    assert after < 60 and why.startswith("server_error: gave up after")
+    assert len(world.answered) == 400
+
+
+@pytest.mark.parametrize("after", [400, 20], ids=["others go on", "it is the last one"])
+@pytest.mark.parametrize("latency", [0.02, 1.0, 2.0])
+def test_a_prompt_that_hangs_while_others_are_answered_is_set_aside_within_a_minute(
+    simulated: Callable[..., World], latency: float, after: int
+) -> None:
+    """Two calls are cut after 20 s, and count at their maximum price."""
+
+    async def handle(prompt: str) -> int:
+        await asyncio.sleep(FOREVER if "bad" in prompt else latency)
+        return 30
+
+    world = simulated(handle, texts(after, "bad"))
+    seconds, why = world.failed["bad"]
+    assert 40 < seconds < 60 and "no answer in 2" in why, (seconds, why)
+    assert len(world.answered) == after
+    assert {attempts for _, attempts in world.answered.values()} == {1}
+    assert 2 * 160 * 2e-6 < world.lost_usd < 3 * 5000e-6
+
+
+def test_prompts_that_hang_in_all_places_from_the_start_are_set_aside(
+    simulated: Callable[..., World],
+) -> None:
+    """Lent places show that the server answers others; before, each held its place for 600 s."""
+
+    async def handle(prompt: str) -> int:
+        await asyncio.sleep(FOREVER if "bad" in prompt else 1.0)
+        return 30
+
+    bad = [f"bad {number}" for number in range(5)]
+    world = simulated(handle, texts(60, *bad, at=0))
+    assert len(world.answered) == 60 and len(world.failed) == 5
+    assert max(seconds for seconds, _ in world.failed.values()) < 120
+
+
+def test_a_server_that_thinks_for_long_is_waited_for(simulated: Callable[..., World]) -> None:
+    """Most answers have 200 to 2,000 tokens at 20 a second; some think to the limit of 8,192."""
+    chance = random.Random(0)
+
+    async def handle(prompt: str) -> int:
+        tokens = 8192 if "bad" in prompt else chance.randint(200, 2000)
+        await asyncio.sleep(tokens / 20)
+        return tokens
+
+    bad = [f"bad {number}" for number in range(3)]
+    world = simulated(handle, texts(200, *bad), max_tokens=8192)
+    assert not world.failed and {attempts for _, attempts in world.answered.values()} == {1}
+    assert world.answered["bad 0"][0] > 400
+
+
+def test_answers_with_a_long_tail_are_waited_for(simulated: Callable[..., World]) -> None:
+    chance = random.Random(1)
+
+    async def handle(prompt: str) -> int:
+        await asyncio.sleep(10 * chance.lognormvariate(0, 0.7))
+        return 30
+
+    world = simulated(handle, texts(1000))
+    assert not world.failed and len(world.answered) == 1000
+    assert sum(attempts - 1 for _, attempts in world.answered.values()) <= 2
+
+
+def test_a_server_that_stalls_for_a_while_is_waited_for(simulated: Callable[..., World]) -> None:
+    """Nothing is answered for two minutes, the small probe neither."""
+
+    async def handle(prompt: str) -> int:
+        await asyncio.sleep(1.0)
+        now = time.monotonic() - SimulatedTime.now
+        if 30 < now < 150:
+            await asyncio.sleep(150 - now)
+        return 30
+
+    world = simulated(handle, texts(300))
+    assert not world.failed and {attempts for _, attempts in world.answered.values()} == {1}
