@@ -4,10 +4,11 @@
         [--away 120] [--latency 0.5] [--concurrency 16] [--seed 1]
 
 Workers are jobs of a detached supervisor, as `inf runs create --workers N --detach` queues them;
-nobody resumes anything. Kills (SIGKILL of a worker by chance), restarts of PostgreSQL (ended at
-once, as by a power cut) and of the model server come at moments by chance, in calls; each restart
-lasts `--away` seconds. Afterwards the same run in peace, whose answers are asked anew, and every
-text, verdict, judgment and call of both are compared. The last line is JSON.
+nobody resumes anything. The supervisor was started in another environment, with another server and
+key, to which no call may go. Kills (SIGKILL of a worker by chance), restarts of PostgreSQL (ended
+at once, as by a power cut) and of the model server come at moments by chance, in calls; each
+restart lasts `--away` seconds. Afterwards the same run in peace, whose answers are asked anew, and
+every text, verdict, judgment and call of both are compared. The last line is JSON.
 """
 
 import argparse
@@ -30,7 +31,8 @@ from live_server import free_port  # noqa: E402
 from postgres_cluster import Cluster  # noqa: E402
 from sqlalchemy import func, select  # noqa: E402
 
-from bench.curation import CALLS_PER_PAIR, prepare, server  # noqa: E402
+from app.jobs.supervisors import try_supervisor_lock  # noqa: E402
+from bench.curation import CALLS_PER_PAIR, counts, prepare, server  # noqa: E402
 from db.modules import run_module  # noqa: E402
 from db.run.runs import get_run  # noqa: E402
 from db.store.settings import owners_process  # noqa: E402
@@ -44,6 +46,23 @@ def stored(store: Store) -> int:
     """How many answers are in the store."""
     with store.read() as session:
         return session.scalar(select(func.count()).select_from(Call)) or 0
+
+
+def supervise(store: Store, wrong_server: str) -> "subprocess.Popen[bytes]":
+    """Start a supervisor whose environment is not that of the launcher."""
+    wrong = {"OPENAI_BASE_URL": wrong_server, "OPENAI_API_KEY": "sk-of-another-shell"}
+    child = subprocess.Popen([*INF, "jobs", "work"], env=os.environ | wrong)
+    while (lock := try_supervisor_lock(store)) is not None:
+        os.close(lock)
+        time.sleep(0.5)
+    return child
+
+
+def wait(wrong_server: str) -> None:
+    """A moment; ends the measurement if a call went to the supervisor's own server."""
+    if counts(wrong_server)["answered"]:
+        sys.exit("a worker works with the server of its supervisor, not of its launcher")
+    time.sleep(0.25)
 
 
 def kill_one(store: Store, chance: random.Random) -> bool:
@@ -80,6 +99,8 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory(prefix="inf-restarts-") as folder,
         ExitStack() as answering,
+        server() as wrong_server,
+        ExitStack() as ending,
         Cluster() as cluster,
     ):
         os.environ |= {
@@ -92,15 +113,16 @@ def main() -> None:
         answering.enter_context(server(**given))
         store = open_store()
         run_id = prepare(store.url, wanted.concurrency, wanted.pairs)
+        ending.callback(supervise(store, wrong_server).kill)
         joining = ["runs", "join", str(run_id), "--workers", str(wanted.workers), "--detach"]
         subprocess.run([*INF, *joining], check=True)
         began, done = time.monotonic(), []
         for moment, kind in zip(moments, kinds, strict=True):
             while stored(store) < moment:
-                time.sleep(0.25)
+                wait(wrong_server)
             if kind == "kill":
                 while not kill_one(store, chance):
-                    time.sleep(0.25)
+                    wait(wrong_server)
             elif kind == "database":
                 cluster.stop()
                 time.sleep(wanted.away)
@@ -112,13 +134,13 @@ def main() -> None:
             done.append(kind)
             sys.stderr.write(f"{time.monotonic() - began:7.1f} s: {kind} after {moment} calls\n")
         while True:
+            wait(wrong_server)
             with store.read() as session:
                 run = get_run(session, run_id)
                 found = list(session.scalars(select(Job).order_by(Job.id)))
             status = {job.status for job in found}
             if run.status != "running" and status <= {"done", "failed", "lost", "cancelled"}:
                 break
-            time.sleep(0.5)
         seconds = time.monotonic() - began
         for job in found:
             if job.status != "done":

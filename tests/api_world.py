@@ -185,6 +185,15 @@ def make_place(store: Store, name: str) -> Place:
     return place
 
 
+def server_client() -> TestClient:
+    """A client of the server's routes behind its middleware; Streamlit's own is not there."""
+    from app.server import web
+
+    web._loaded_api.cache_clear()  # limits are of a process, and ids of tokens of a store
+    app = Starlette(routes=list(web.OWN_ROUTES), middleware=list(web.MIDDLEWARE))
+    return TestClient(app, base_url="http://localhost", raise_server_exceptions=False)
+
+
 @dataclass(frozen=True)
 class ApiWorld:
     """The store, its two places, and a token of each person by name."""
@@ -196,12 +205,8 @@ class ApiWorld:
 
     @cached_property
     def client(self) -> TestClient:
-        """A client of the server's routes behind its middleware; Streamlit's own is not there."""
-        from app.server import web
-
-        web._loaded_api.cache_clear()  # limits are of a process, and ids of tokens of a store
-        app = Starlette(routes=list(web.OWN_ROUTES), middleware=list(web.MIDDLEWARE))
-        return TestClient(app, base_url="http://localhost", raise_server_exceptions=False)
+        """A client of the server."""
+        return server_client()
 
     def ask(self, person: str | None, method: str, path: str, **given: Any) -> Response:
         """A request with the token of a person."""

@@ -4,12 +4,13 @@ The supervisor that starts queued jobs may have begun days ago in another shell:
 a run would go to another server, with another key. So a launch leaves the variables that name
 servers and open doors in a file of INF_HOME, secrets sealed as typed keys are; the supervisor reads
 it whenever it starts the process, also in place of one that died, and deletes it when the job is
-over. Without the file, as on another machine, its own are used.
+over. Without the file, as on another machine, its own are used, and no job starts again by itself.
 """
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -17,36 +18,46 @@ from db.home import home
 from db.servers.sealing import seal, unseal
 from db.store.environment import VARIABLES
 from db.store.secrets import inherited, is_secret
+from db.tables import Job
 
 SECTIONS: Final = ("Language models", "Hugging Face Hub")
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 NAMES: Final = frozenset(each.name for section in SECTIONS for each in VARIABLES[section])
 
 
-def hand_over(job_id: int) -> None:
-    """Leave this process's variables for the process of a job; before the job can be claimed."""
+def hand_over(job: Job, like: Iterable[Job] = ()) -> None:
+    """Leave this process's variables for the process of a job, or what was left for one `like` it;
+    before the job can be claimed."""
+    for other in like:
+        if was_left(other):
+            return _write(job, _path(other).read_text(encoding="utf-8"))
     held = {name: value for name, value in inherited().items() if _is_handed_over(name)}
     secrets = {name: value for name, value in held.items() if is_secret(name)}
     content = {
         "plain": {name: value for name, value in held.items() if name not in secrets},
         "sealed": seal(json.dumps(secrets)) if secrets else "",
     }
-    path = _path(job_id)
+    _write(job, json.dumps(content))
+
+
+def _write(job: Job, content: str) -> None:
+    path = _path(job)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     unfinished = path.with_suffix(".unfinished")
     unfinished.unlink(missing_ok=True)
     opened = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(opened, "w", encoding="utf-8") as file:
-        json.dump(content, file)
+        file.write(content)
     unfinished.replace(path)
 
 
-def with_handed_over(job_id: int, variables: Mapping[str, str]) -> dict[str, str]:
+def with_handed_over(job: Job, variables: Mapping[str, str]) -> dict[str, str]:
     """The variables of a supervisor with those that the job's launcher left in their place.
 
     Raises InfError where the file of keys was changed since.
     """
     try:
-        content = json.loads(_path(job_id).read_text(encoding="utf-8"))
+        content = json.loads(_path(job).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return dict(variables)
     secrets: dict[str, str] = json.loads(unseal(content["sealed"])) if content["sealed"] else {}
@@ -55,14 +66,30 @@ def with_handed_over(job_id: int, variables: Mapping[str, str]) -> dict[str, str
     return own | plain | secrets
 
 
-def forget(job_id: int) -> None:
+def was_left(job: Job) -> bool:
+    """Whether there is anything for this job."""
+    return _path(job).exists()
+
+
+def left_ids() -> set[int]:
+    """The ids of the jobs for which there is something, those of other stores too."""
+    return {int(path.name.split("-")[1]) for path in _folder().glob("job-*-*.json")}
+
+
+def forget(job: Job) -> None:
     """Delete what was left for a job that will not start again by itself."""
-    _path(job_id).unlink(missing_ok=True)
+    _path(job).unlink(missing_ok=True)
 
 
 def _is_handed_over(name: str) -> bool:
     return name in NAMES or is_secret(name)
 
 
-def _path(job_id: int) -> Path:
-    return home() / "launched" / f"job-{job_id}.json"
+def _folder() -> Path:
+    return home() / "launched"
+
+
+def _path(job: Job) -> Path:
+    # ids are given twice: by another store of this INF_HOME, and after a restore
+    microseconds = (job.created_at - EPOCH) // timedelta(microseconds=1)
+    return _folder() / f"job-{job.id}-{microseconds}.json"

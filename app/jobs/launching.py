@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,7 @@ from analysis.files.shared import newer_log, share_log
 from app.access.identity import Actor
 from app.access.permissions import admit
 from app.jobs import supervisors
-from app.jobs.handed_over import hand_over, with_handed_over
+from app.jobs.handed_over import forget, hand_over, with_handed_over
 from app.jobs.kinds import KINDS
 from app.jobs.places import require_own, take_budget_of
 from app.jobs.processes import (
@@ -41,11 +40,12 @@ from db.store.scope import unscoped
 from db.store.secrets import inherited, redacted
 from db.store.settings import log_of_attempt, logs
 from db.store.store import Store
-from db.tables import Job
+from db.tables import Job, Run
 
 STOP_GRACE_SECONDS = 15.0
-MAX_ATTEMPTS = 5  # of a job whose cluster node dies; of a worker, while nothing is done
+MAX_DEATHS = 5  # of a job's process, while no more is done
 POLL_SECONDS = 0.25
+Deaths = dict[int, tuple[int, int]]
 
 
 def launch(
@@ -62,8 +62,11 @@ def launch(
     with unscoped(), store.write() as session:
         job, *more = _admitted(session, kind, config, actor, launcher=launcher, after=after)
         if launcher == jobs.LOCAL:  # a cluster's nodes have their own
+            # whoever joins a run works with its server and key
+            run_id = config.get("run_id") if config.get("joins") else None
+            like = jobs.live_of_run(session, run_id) if run_id else ()
             for each in (job, *more):
-                hand_over(each.id)
+                hand_over(each, like)
         session.commit()
     supervisors.ensure_taken(store, launcher)
     return job.id
@@ -102,7 +105,7 @@ def wait_for(store: Store, job_id: int, *, watch: Callable[[Job], None] = lambda
     def now() -> Job:
         return patiently(lambda: job_now(store, job_id), 60 * PATIENCE_MINUTES)
 
-    while (job := now()).status not in jobs.OVER or _will_be_retried(job):
+    while (job := now()).status not in jobs.OVER or _will_be_replaced(store, job):
         try:
             watch(job)
             time.sleep(POLL_SECONDS * 4)
@@ -113,9 +116,11 @@ def wait_for(store: Store, job_id: int, *, watch: Callable[[Job], None] = lambda
     return ended_well(job)
 
 
-def _will_be_retried(job: Job) -> bool:
-    is_wanted = not job.stop_requested and job.attempt < MAX_ATTEMPTS
-    return job.status == "lost" and job.launcher != jobs.LOCAL and is_wanted
+def _will_be_replaced(store: Store, job: Job) -> bool:
+    if job.status != "lost" or job.launcher == jobs.LOCAL:
+        return False
+    with store.read() as session:
+        return is_wanted(session, job)
 
 
 def ended_well(job: Job) -> Job:
@@ -144,7 +149,7 @@ def run_in_foreground(
         job = jobs.claim_job(session, first.id)
         assert job is not None
         for each in more:
-            hand_over(each.id)
+            hand_over(each)
         session.commit()
     if more:
         supervisors.ensure_taken(store, jobs.LOCAL)
@@ -162,7 +167,7 @@ def start_process(
     """Start the process of a claimed job, its output going to its log file."""
     logs().mkdir(parents=True, exist_ok=True)
     log_path = log_of_attempt(job.id, job.attempt)
-    variables = PROCESS_DEFAULTS | with_handed_over(job.id, inherited()) | SAFE_PATH
+    variables = PROCESS_DEFAULTS | with_handed_over(job, inherited()) | SAFE_PATH
     variables |= {"INF_DATABASE_URL": store.url, "PYTHONUNBUFFERED": "1"}
     variables |= environment or {}
     if ends_with_us:
@@ -248,23 +253,50 @@ def close_row(store: Store, job: Job, code: int | None) -> Job:
     return job
 
 
-def replace_dead(store: Store, job_id: int, deaths: "Counter[tuple[int, int]]") -> None:
-    """Queue one of several workers again whose process was killed.
+def settle(store: Store, job_id: int, deaths: Deaths) -> bool:
+    """Queue a lost job again, or delete what was left for it if it is over for good. Whether it is
+    queued again.
 
-    `deaths` counts them by job and by what was done; a worker that dies MAX_ATTEMPTS times while
-    nothing more is done stays lost.
+    `deaths` has, by job, the most that was done and how often its process died since: at MAX_DEATHS
+    the job fails.
     """
-    job = job_now(store, job_id)
-    is_of_several = KINDS[job.kind].shared and (
-        job.config.get("joins") or int(job.config.get("workers") or 1) > 1
+    with store.write() as session:
+        job = jobs.get_job(session, job_id, lock=True)
+        if job.status not in jobs.OVER:
+            return False
+        is_again = job.status == "lost" and is_wanted(session, job)
+        if is_again:
+            most, died = deaths.get(job_id, (-1, 0))
+            died = 1 if job.done > most else died + 1
+            deaths[job_id] = max(most, job.done), died
+            is_again = died < MAX_DEATHS
+            if is_again:
+                jobs.requeue_job(session, job_id)
+            else:
+                jobs.give_up(session, job_id, _keeps_dying(job, died))
+        if not is_again:
+            forget(job)  # under the lock: a resume that comes next leaves it anew
+        session.commit()
+    return is_again
+
+
+def is_wanted(session: Session, job: Job) -> bool:
+    """Whether a lost job is to go on: nobody stopped it or its run, and no restore ended it, which
+    has no code."""
+    if job.stop_requested or job.error_code is None:
+        return False
+    if job.launcher == jobs.LOCAL and not KINDS[job.kind].shared:
+        return False
+    run = session.get(Run, job.config.get("run_id") or 0)
+    return run is None or run.status in ("created", "running", "done")
+
+
+def _keeps_dying(job: Job, died: int) -> InfError:
+    return InfError(
+        f"its process died {died} times while no more was done, at last: {job.error}",
+        "find the cause in its log, such as too little memory",
+        code="job_keeps_dying",
     )
-    if not is_of_several or job.status != "lost":
-        return
-    deaths[job.id, job.done] += 1
-    if deaths[job.id, job.done] < MAX_ATTEMPTS:
-        with store.write() as session:
-            jobs.requeue_job(session, job_id)
-            session.commit()
 
 
 def what_to_do(job: Job) -> str:

@@ -64,11 +64,13 @@ def supervise_ray(store: Store, cluster: RayCluster, *, idle_seconds: float) -> 
         )
     resources = Resources.from_environment()
     watched: dict[str, Watched] = {}
+    deaths: launching.Deaths = {}
     submitted, idle_since = 0, time.monotonic()
     try:
         while True:
             new, is_working = patiently(
-                partial(_round, store, cluster, resources, watched), 60 * PATIENCE_MINUTES
+                partial(_round, store, cluster, resources, watched, deaths),
+                60 * PATIENCE_MINUTES,
             )
             submitted += new
             if is_working:
@@ -81,7 +83,11 @@ def supervise_ray(store: Store, cluster: RayCluster, *, idle_seconds: float) -> 
 
 
 def _round(
-    store: Store, cluster: RayCluster, resources: Resources, watched: dict[str, Watched]
+    store: Store,
+    cluster: RayCluster,
+    resources: Resources,
+    watched: dict[str, Watched],
+    deaths: launching.Deaths,
 ) -> tuple[int, bool]:
     """Submit, look after each running job, and retry lost ones; of those that run no longer the log
     is kept. How many were submitted, and whether any runs."""
@@ -97,7 +103,7 @@ def _round(
             log.warning("%s", error)
     for name in watched.keys() - {submission_of(store, job) for job in running}:
         _keep_final_log(store, cluster, watched.pop(name).job, name)
-    _retry_lost(store, cluster)
+    _retry_lost(store, cluster, deaths)
     return submitted, bool(running)
 
 
@@ -169,17 +175,15 @@ def _close_lost(store: Store, job: Job, reason: str) -> None:
     _close(store, job, "lost", InfError(message, code="job_process_ended"))
 
 
-def _retry_lost(store: Store, cluster: RayCluster) -> None:
-    """End lost attempts in the cluster and queue their jobs again, up to MAX_ATTEMPTS times.
-
-    Jobs with a stop request are not retried.
-    """
+def _retry_lost(store: Store, cluster: RayCluster, deaths: launching.Deaths) -> None:
+    """End lost attempts in the cluster and queue their jobs again, as `launching.settle` does."""
     with store.write() as session:
         jobs.mark_lost_jobs(session)
         session.commit()
-    for job in _jobs_here(store, cluster, "lost"):
-        if job.attempt >= launching.MAX_ATTEMPTS or job.stop_requested:
-            continue
+    lost = _jobs_here(store, cluster, "lost")
+    with store.read() as session:
+        wanted = [job for job in lost if launching.is_wanted(session, job)]
+    for job in wanted:
         name = submission_of(store, job)
         try:
             if cluster.state(name) in (WAITING, RUNNING):
@@ -187,10 +191,8 @@ def _retry_lost(store: Store, cluster: RayCluster) -> None:
         except InfError as error:
             log.warning("%s", error)
             continue
-        with store.write() as session:
-            jobs.requeue_job(session, job.id)
-            session.commit()
-        log.info("job %s, attempt %s, was lost and is queued again", job.id, job.attempt)
+        if launching.settle(store, job.id, deaths):
+            log.info("job %s, attempt %s, was lost and is queued again", job.id, job.attempt)
 
 
 def _beat(store: Store, job: Job, **progress: Any) -> None:

@@ -17,17 +17,17 @@ import os
 import subprocess
 import threading
 import time
-from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
 
 import psutil
+from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
 from analysis.files.shared import share_the_rest
 from app.jobs import launching
 from app.jobs.entry import require_own_files
-from app.jobs.handed_over import forget
+from app.jobs.handed_over import left_ids, was_left
 from app.jobs.kinds import kinds_of_slot
 from app.jobs.processes import end_rest_of_group
 from app.jobs.supervisors import try_supervisor_lock
@@ -115,15 +115,16 @@ def supervise(store: Store, *, idle_seconds: float, places: list[Slot] | None = 
     sharing.start()  # what a machine has from before may take hours
     taken, idle_since = 0, time.monotonic()
     away_since: float | None = None
-    deaths = Counter[tuple[int, int]]()
+    deaths: launching.Deaths = {}
     try:
         running = patiently(partial(_inherited, store), 60 * PATIENCE_MINUTES)
         while running or sharing.is_alive() or time.monotonic() - idle_since < idle_seconds:
             try:
                 for name, one in list(running.items()):
-                    if _is_over(store, one, deaths):
+                    if _is_over(store, one):
                         del running[name]
                         idle_since = time.monotonic()
+                _settle(store, running, deaths)
                 for place in _free(places, running):
                     if started := _start(store, place):
                         running[place.name] = started
@@ -207,7 +208,19 @@ def is_process_of(job: Job) -> bool:
     return list(arguments[-2:]) == [str(job.id), str(job.attempt)]
 
 
-def _is_over(store: Store, one: Running, deaths: "Counter[tuple[int, int]]") -> bool:
+def _settle(store: Store, running: dict[str, Running], deaths: launching.Deaths) -> None:
+    """Settle the jobs that were launched here and are over: some died, perhaps with the machine."""
+    left = left_ids() - {one.job_id for one in running.values()}
+    if not left:
+        return
+    with store.read() as session:
+        over = session.scalars(select(Job).where(Job.id.in_(left), Job.status.in_(jobs.OVER))).all()
+    for job in over:
+        if was_left(job) and launching.settle(store, job.id, deaths):
+            log.info("job %s, attempt %s, was lost and is queued again", job.id, job.attempt)
+
+
+def _is_over(store: Store, one: Running) -> bool:
     """Check a running job: stop it if requested, reap it when it has ended."""
     with store.read() as session:
         job = jobs.get_job(session, one.job_id)
@@ -217,9 +230,6 @@ def _is_over(store: Store, one: Running, deaths: "Counter[tuple[int, int]]") -> 
         end_rest_of_group(one.pid)
         if job.attempt == one.attempt:  # else it was taken for lost, and runs again
             launching.close_row(store, job, code)
-            launching.replace_dead(store, job.id, deaths)
-        if launching.job_now(store, job.id).status in jobs.OVER:
-            forget(job.id)
         return True
     if one.stop_by is None and (job.stop_requested or job.status in jobs.OVER):
         one.stop_by = time.monotonic() + launching.STOP_GRACE_SECONDS

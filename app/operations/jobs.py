@@ -217,7 +217,7 @@ def cancel(actor: Actor, job_id: int) -> JobChanged:
             )
         jobs.request_stop(session, job_id)
         if job.status != "running":
-            forget(job_id)
+            forget(job)
         record_event(session, actor.name, "job.cancel", job_id)
         status = "stopping" if job.status == "running" else job.status
     return JobChanged(id=job_id, status=status)
@@ -234,7 +234,7 @@ def resume(actor: Actor, job_id: int) -> JobChanged:
         job = jobs.requeue_job(session, job_id)
         take_budget_of(session, now, job, is_new=False)
         if job.launcher == jobs.LOCAL:
-            hand_over(job_id)
+            hand_over(job)
         record_event(session, actor.name, "job.resume", job_id)
     supervisors.ensure_taken(open_store(), job.launcher)
     return JobChanged(id=job_id, status=job.status)

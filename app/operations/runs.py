@@ -720,8 +720,9 @@ def shrink(actor: Actor, wanted: RunShrink) -> RunShrunk:
             )
         leaving = sorted(working)[-wanted.by :]
         for job_id in leaving:
-            if jobs.request_stop(session, job_id).status != "running":
-                forget(job_id)
+            job = jobs.request_stop(session, job_id)
+            if job.status != "running":
+                forget(job)
         record_event(session, actor.name, "run.shrink", run_id, jobs=leaving)
     return RunShrunk(run_id=run_id, leaving=tuple(leaving), workers=len(working) - wanted.by)
 

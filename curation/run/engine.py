@@ -129,6 +129,7 @@ def curate(handle: JobHandle) -> RunWorked | RunChecked:
                     set_run_status(session, run_id, "failed", error=str(error) or repr(error))
                 session.commit()
             raise
+    patient(handle.check_for_shutdown)  # else the run would be paused, as by a person
     out_of_budget = worker is not None and worker.out_of_budget
     stands, ended_here = patient(
         lambda: close_run(handle.store, run_id, out_of_budget=out_of_budget)

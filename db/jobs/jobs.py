@@ -62,9 +62,9 @@ def enqueue_job(
     return job
 
 
-def get_job(session: Session, job_id: int) -> Job:
-    """The job as it is now. Raises NotFound."""
-    job = session.get(Job, job_id, populate_existing=True)
+def get_job(session: Session, job_id: int, *, lock: bool = False) -> Job:
+    """The job as it is now; with `lock` until the end of the transaction. Raises NotFound."""
+    job = session.get(Job, job_id, populate_existing=True, with_for_update=lock or None)
     if job is None:
         raise NotFound(f"no job {job_id}", "`jobs list` shows all", code="job_unknown")
     return job
@@ -266,7 +266,7 @@ def requeue_job(session: Session, job_id: int) -> Job:
     Raises Refused if it is queued or running, or done without having been paused at a budget.
     Does not commit.
     """
-    job = get_job(session, job_id)
+    job = get_job(session, job_id, lock=True)
     if job.status not in OVER:
         raise Refused(f"job {job_id} is {job.status}", "cancel it first", code="job_not_over")
     if job.status == "done" and not (job.result or {}).get("paused"):
@@ -278,6 +278,13 @@ def requeue_job(session: Session, job_id: int) -> Job:
     job.status, job.finished_at, job.stop_requested = "queued", None, False
     job.error = job.error_code = job.remedy = None
     return job
+
+
+def give_up(session: Session, job_id: int, error: InfError) -> None:
+    """Let a lost job fail: it does not start again by itself. Does not commit."""
+    lost = update(Job).where(Job.id == job_id, Job.status == "lost")
+    session.execute(lost.values(status="failed", **_of_error(error)))
+    _record_end(session, job_id, "failed", error)
 
 
 def silent_jobs(session: Session, *, now: datetime | None = None) -> list[int]:

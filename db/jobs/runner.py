@@ -50,6 +50,10 @@ class Lost(InfError):
     """A machine that the job needs is gone; a resumed job continues from what was stored."""
 
 
+class ShutDown(Lost):
+    """The process was ended by a signal for which nobody asked the store, as with its machine."""
+
+
 class JobHandle:
     """A handler's interface to its job.
 
@@ -66,7 +70,7 @@ class JobHandle:
             self.kind, self.config, self.started_by = job.kind, dict(job.config), job.started_by
             self.launcher, self.home = job.launcher, job.home
         self.meter = Meter()
-        self._stop = threading.Event()
+        self._stop, self._is_signalled = threading.Event(), False
         self._lost = False
         self._last_report = 0.0
         self._progress: dict[str, Any] = {}
@@ -92,9 +96,23 @@ class JobHandle:
                 code="job_stopped",
             )
 
-    def stop(self) -> None:
+    def stop(self, *, by_signal: bool = False) -> None:
         """Request the handler to stop (a signal, or Cancel on a page)."""
+        self._is_signalled |= by_signal
         self._stop.set()
+
+    def check_for_shutdown(self) -> None:
+        """Raise ShutDown if a signal ends the process and no person stopped the job."""
+        if not self._is_signalled:
+            return
+        with self.store.read() as session:
+            job = jobs.get_job(session, self.id)
+        if job.status == "running" and not job.stop_requested:
+            raise ShutDown(
+                "a signal ended the process, as when its machine shuts down",
+                "resume continues from what is stored",
+                code="job_process_ended",
+            )
 
     def report(self, done: int, total: int | None = None, message: str | None = None) -> None:
         """Report progress; cheap to call often (written about three times a second)."""
@@ -184,7 +202,7 @@ def main(handlers: Mapping[str, Handler], argv: list[str] | None = None) -> int:
     opened = partial(JobHandle, open_store(), arguments.job_id, arguments.attempt)
     handle = patiently(opened, 60 * PATIENCE_MINUTES)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: handle.stop())
+        signal.signal(number, lambda *_: handle.stop(by_signal=True))
     if handle.launcher != jobs.LOCAL:
         patiently(handle.note_place, patience_of(handle.config))
     threading.Thread(target=handle.beat_until_over, daemon=True).start()
@@ -226,7 +244,8 @@ def run(handle: JobHandle, handler: Handler) -> int:
         ending = {"status": "cancelled", "error": stopped}
     except Lost as error:
         log.error("%s", error)
-        ending = {"status": "cancelled" if handle.stopping else "lost", "error": error}
+        is_stopped = handle.stopping and not isinstance(error, ShutDown)
+        ending = {"status": "cancelled" if is_stopped else "lost", "error": error}
     except InfError as error:
         log.error("%s", error)
         ending = {"status": "failed", "error": missing_extra(error) or error}

@@ -263,9 +263,13 @@ def test_the_workers_of_a_run_are_jobs_of_their_own(sqlite_store: Store, queue_o
 
 
 @pytest.mark.long
-def test_a_killed_worker_of_several_is_replaced_and_the_run_ends_by_itself(
-    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("workers", "sent"), [(3, signal.SIGKILL), (1, signal.SIGKILL), (1, signal.SIGTERM)]
+)
+def test_a_worker_that_is_ended_from_outside_is_replaced_and_the_run_ends_by_itself(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch, workers: int, sent: signal.Signals
 ) -> None:
+    """SIGTERM is what a machine sends that shuts down; nobody stopped the run."""
     add_dataset(sqlite_store, pairs=40)
     calls = 40 * 8
     with Server() as server, ThreadPoolExecutor(1) as pool:
@@ -273,17 +277,19 @@ def test_a_killed_worker_of_several_is_replaced_and_the_run_ends_by_itself(
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         monkeypatch.setattr(supervisors, "ensure_taken", lambda store, launcher: None)
         asked = ("runs", "create", "small", "--provider", "openai", "--set", "model=small")
-        assert detached(*asked, "--workers", 3, "--concurrency", 6) == 0
+        assert detached(*asked, "--workers", workers, "--concurrency", 6) == 0
         supervised = pool.submit(supervise, sqlite_store, idle_seconds=2.0, places=slots(gpus=[]))
 
         def working() -> list[Job]:
             with sqlite_store.read() as session:
                 count = session.scalar(select(func.count()).select_from(RunWorker))
-                return jobs.list_jobs(session) if count == 3 else []
+                return jobs.list_jobs(session) if count == workers else []
 
         found = wait_for(working)
         for victim in found:  # the first one, too, each on its own
-            os.kill(victim.pid or 0, signal.SIGKILL)
+            os.kill(victim.pid or 0, sent)
+            if sent == signal.SIGTERM:
+                server.hold_after = None  # it completes the calls in flight
 
             def replaced(victim: Job = victim) -> bool:
                 with sqlite_store.read() as session:
@@ -293,7 +299,7 @@ def test_a_killed_worker_of_several_is_replaced_and_the_run_ends_by_itself(
         server.hold_after = None
         supervised.result(300)
         assert len(server.answered) == calls
-        assert server.answered.total() <= calls + 3 * 6, "asked again: what was in flight"
+        assert server.answered.total() <= calls + workers * 6, "asked again: what was in flight"
     with sqlite_store.read() as session:
         assert get_run(session, 1).status == "done" and funnel(session, 1).finished == 40
         assert {job.status for job in jobs.list_jobs(session)} == {"done"}

@@ -12,21 +12,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from curation_runs import add_dataset
 from job_metrics import metric_points
 from waiting import until
 
 from app.access.identity import owner
 from app.jobs import launching, processes, supervisor, supervisors
-from app.jobs.handed_over import with_handed_over
+from app.jobs.handed_over import forget, with_handed_over
 from app.jobs.supervisor import slots, supervise, visible_gpus
+from curation.run.starting import start_run
 from db.errors import BadInput, InfError, Refused
 from db.events import list_events
 from db.home import home
 from db.jobs import jobs
 from db.jobs.resources import parts_of
 from db.jobs.runner import Cancelled
+from db.run.runs import stop_run
+from db.store.reviving import end_open_jobs
 from db.store.store import Store
-from db.tables import Job
+from db.tables import Job, utc_now
 from db.values import JOB_KINDS
 
 TESTS = Path(__file__).resolve().parent.parent
@@ -43,6 +47,14 @@ def toys(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
 def status(store: Store, job_id: int) -> str:
     with store.read() as session:
         return jobs.get_job(session, job_id).status
+
+
+def offline_run(store: Store) -> int:
+    add_dataset(store)
+    with store.write() as session:
+        run_id = start_run(session, dataset="small", provider="offline").id
+        session.commit()
+    return run_id
 
 
 def progress(store: Store, job_id: int) -> str:
@@ -196,15 +208,49 @@ def test_a_job_whose_supervisor_died_is_shown_as_lost(toys: Store) -> None:
     assert status(toys, job_id) == "lost"
 
 
-def test_a_worker_of_several_that_an_earlier_supervisor_started_is_replaced(
-    toys: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with toys.write() as session:
-        job_id = jobs.enqueue_job(session, "curate", {"steps": 600, "workers": 2}).id
+def launched(store: Store, monkeypatch: pytest.MonkeyPatch, **config: object) -> int:
+    """A job launched with a server and a key of its own; what supervises it has others."""
+    monkeypatch.setattr(supervisors, "ensure_taken", lambda *_: None)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://new.example/v1")
+    monkeypatch.setenv("LAB_API_KEY", "the-key-of-now")
+    job_id = launching.launch(store, "curate", config, actor=owner("me"))
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://old.example/v1")
+    monkeypatch.setenv("LAB_API_KEY", "the-key-of-then")
+    return job_id
+
+
+AS_LAUNCHED = {"url": "http://new.example/v1", "key_length": 14, "other": None}
+
+
+def started(store: Store, job_id: int) -> "subprocess.Popen[bytes]":
+    """The process of a launched job, as an earlier supervisor started it."""
+    with store.write() as session:
         job = jobs.claim_job(session, job_id, slot="curation")
         session.commit()
-    child = launching.start_process(toys, job)
-    until(lambda: status(toys, job_id) == "running")
+    assert job is not None
+    child = launching.start_process(store, job)
+    until(lambda: progress(store, job_id).startswith("step"))
+    return child
+
+
+def died(store: Store, child: "subprocess.Popen[bytes]", job_id: int) -> None:
+    """Kill the process; its last heartbeat was a minute ago."""
+    child.kill()
+    child.wait()
+    with store.write() as session:
+        job = jobs.get_job(session, job_id)
+        assert job.heartbeat_at is not None
+        job.heartbeat_at -= timedelta(seconds=60)
+        session.commit()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_worker_that_an_earlier_supervisor_started_is_replaced(
+    toys: Store, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    more = {} if workers == 1 else {"joins": True}
+    job_id = launched(toys, monkeypatch, steps=40, ending="tells", **more)
+    child = started(toys, job_id)
     has_looked, look = threading.Event(), supervisor._inherited
 
     def looked(store: Store) -> Any:
@@ -218,17 +264,109 @@ def test_a_worker_of_several_that_an_earlier_supervisor_started_is_replaced(
     assert has_looked.wait(60)
     child.kill()
     child.wait()
-
-    def attempt() -> int:
-        with toys.read() as session:
-            return jobs.get_job(session, job_id).attempt
-
-    until(lambda: attempt() == 2 and status(toys, job_id) == "running", 60)
-    with toys.write() as session:
-        jobs.request_stop(session, job_id)
-        session.commit()
     thread.join(60)
-    assert status(toys, job_id) == "cancelled"
+    job = launching.job_now(toys, job_id)
+    assert (job.status, job.attempt, job.result) == ("done", 2, AS_LAUNCHED)
+
+
+def test_after_a_reboot_a_run_goes_on_with_the_server_and_key_of_its_launch(
+    toys: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = launched(toys, monkeypatch, steps=10, ending="tells")
+    died(toys, started(toys, job_id), job_id)
+    supervise(toys, idle_seconds=1)
+    job = launching.job_now(toys, job_id)
+    assert (job.status, job.attempt, job.result) == ("done", 2, AS_LAUNCHED)
+    assert not list((home() / "launched").iterdir())
+
+
+@pytest.mark.parametrize("why", ["stopped", "run paused", "restored", "nothing left", "no worker"])
+def test_a_dead_job_that_nobody_wants_or_whose_key_is_gone_does_not_start_by_itself(
+    toys: Store, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    run_id = offline_run(toys)
+    job_id = launched(toys, monkeypatch, steps=600, run_id=run_id)
+    died(toys, started(toys, job_id), job_id)
+    with toys.write() as session:
+        job = jobs.get_job(session, job_id)
+        if why == "stopped":
+            job.stop_requested = True
+        elif why == "run paused":
+            stop_run(session, run_id)
+        elif why == "restored":
+            end_open_jobs(session, when="the backup was made")
+        elif why == "no worker":
+            job.kind = "train"
+        session.commit()
+    if why == "nothing left":
+        forget(job)
+    supervise(toys, idle_seconds=1)
+    job = launching.job_now(toys, job_id)
+    assert (job.status, job.attempt) == ("lost", 1)
+    assert f"`jobs resume {job_id}`" in launching.what_to_do(job)
+    assert not list((home() / "launched").iterdir())
+
+
+def test_what_another_store_of_this_home_left_stays(
+    toys: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = launched(toys, monkeypatch, steps=600)
+    with toys.write() as session:
+        job = jobs.get_job(session, job_id)
+        job.status, job.error_code, job.created_at = "lost", "job_silent", utc_now()
+        session.commit()
+    supervise(toys, idle_seconds=0.5)
+    assert status(toys, job_id) == "lost" and len(list((home() / "launched").iterdir())) == 1
+
+
+def test_a_worker_that_dies_at_once_again_and_again_fails_for_good(
+    toys: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = launched(toys, monkeypatch, steps=1, ending="killed")
+    for _ in range(2):  # the next supervisor does not begin anew
+        supervise(toys, idle_seconds=1)
+        job = launching.job_now(toys, job_id)
+        assert (job.status, job.attempt, job.error_code) == ("failed", 5, "job_keeps_dying")
+    assert "died 5 times" in (job.error or "") and "too little memory" in (job.remedy or "")
+    assert not list((home() / "launched").iterdir())
+
+
+def test_a_worker_that_gets_on_between_its_deaths_is_replaced_without_end(toys: Store) -> None:
+    deaths: launching.Deaths = {}
+    with toys.write() as session:
+        job_id = jobs.enqueue_job(session, "curate", {}, launcher="http://head:8265").id
+        session.commit()
+
+    def dies(done: int) -> bool:
+        with toys.write() as session:
+            job = jobs.claim_job(session, job_id)
+            assert job is not None
+            job.done = done
+            jobs.finish_job(session, job_id, job.attempt, "lost", error=jobs.SILENT)
+            session.commit()
+        return launching.settle(toys, job_id, deaths)
+
+    assert all(dies(done) for done in range(20))
+    again = [dies(done) for done in (3, 19, 18, 19)]  # back and forth is no progress
+    assert again == [True, True, True, False] and status(toys, job_id) == "failed"
+
+
+def test_a_supervisor_closes_only_the_attempt_that_it_watched(
+    toys: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process was taken for lost, and the job runs again elsewhere, when the process ends."""
+    job_id = launched(toys, monkeypatch, steps=600)
+    child = started(toys, job_id)
+    watched = supervisor.Running(job_id, 1, child.pid, child)
+    with toys.write() as session:
+        jobs.finish_job(session, job_id, 1, "lost", error=jobs.SILENT)
+        jobs.requeue_job(session, job_id)
+        jobs.claim_job(session, job_id)
+        session.commit()
+    child.kill()
+    until(lambda: child.poll() is not None)
+    assert supervisor._is_over(toys, watched)
+    assert (status(toys, job_id), launching.job_now(toys, job_id).attempt) == ("running", 2)
 
 
 def test_a_job_waits_for_its_own_slot_only(toys: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -376,12 +514,12 @@ def test_a_queued_job_has_the_servers_and_keys_of_who_launched_it_not_the_superv
     monkeypatch.setenv("LAB_API_KEY", "the-key-of-now")
     monkeypatch.setattr(supervisors, "ensure_taken", lambda *_: None)  # below, in this process
     job_id = launching.launch(toys, "curate", {"ending": "tells"}, actor=owner("me"))
-    left = home() / "launched" / f"job-{job_id}.json"
+    (left,) = (home() / "launched").iterdir()
     assert left.stat().st_mode & 0o777 == 0o600 and b"the-key-of-now" not in left.read_bytes()
     # the supervisor's own environment is of days ago
     monkeypatch.setenv("OPENAI_BASE_URL", "http://old.example/v1")
     for _ in range(2):  # a worker that was killed is started again
-        again = with_handed_over(job_id, os.environ)
+        again = with_handed_over(launching.job_now(toys, job_id), os.environ)
         assert again["OPENAI_BASE_URL"] == "http://new.example/v1"
     monkeypatch.setenv("LAB_API_KEY", "the-key-of-then")
     monkeypatch.setenv("OPENAI_API_KEY", "another-key")

@@ -1,26 +1,39 @@
-"""A run loses workers while it works: what they hold is completed or given back, nothing twice."""
+"""A run gets and loses workers while it works: what they hold is completed or given back, nothing
+twice."""
 
 import threading
 from pathlib import Path
 
 import pytest
+from api_world import COMMAND, PASSWORD, new_token, server_client
 from curation_runs import add_dataset
 from openai_server import Server
 from sqlalchemy import select
 from waiting import until
 
 from app.access.identity import owner
-from app.jobs import launching, supervisors
+from app.jobs import supervisors
 from app.jobs.supervisor import supervise
-from app.operations import runs
+from app.operations import people, runs
 from app.operations.runs import RunShrink
-from curation.run.starting import RunWork, start_run
+from curation.recipe.prices import Price, save_price
 from db.errors import Refused
+from db.people.rights import PRESETS
 from db.run.runs import funnel, get_run
 from db.store.store import Store
 from db.tables import Group, Job
+from inf_studio.client import Studio
+from inf_studio.transport import OverHttp
 
-ADA, PAIRS = owner("Ada"), 60
+ADA, PAIRS = owner("Ada"), 40
+
+
+def python_client(store: Store) -> Studio:
+    """The Python client of a server of this store, with a curator's token."""
+    people.add(COMMAND, people.PersonAdd(name="boss", role="admin"), PASSWORD)
+    people.add(COMMAND, people.PersonAdd(name="cora", role="curator"), PASSWORD)
+    token = new_token("cora", rights=[*PRESETS["curator"]], budget_usd=100).token
+    return Studio(OverHttp("http://localhost", token, server_client()))
 
 
 def statuses(store: Store) -> list[str]:
@@ -28,22 +41,26 @@ def statuses(store: Store) -> list[str]:
         return list(session.scalars(select(Job.status).order_by(Job.id)))
 
 
-def test_workers_leave_a_run_which_the_others_end(
+def test_workers_join_a_run_by_the_api_and_leave_it_and_the_others_end_it(
     postgres_store: Store, own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = postgres_store
     monkeypatch.setattr(supervisors, "ensure_taken", lambda *_: None)  # here: the thread below
     add_dataset(store, pairs=PAIRS)
+    save_price("small", Price(1.0, 2.0))
     with Server(latency_seconds=0.1) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
-        with store.write() as session:
-            asked = {"dataset": "small", "provider": "openai", "settings": ["model=small"]}
-            run_id = start_run(session, **asked, concurrency=6).id
-            session.commit()
-        launching.launch(store, "curate", RunWork(run_id=run_id, workers=3).config(), actor=ADA)
+        small = python_client(store).datasets.get(1)
+        run = small.curate(
+            provider="openai", settings=["model=small"], concurrency=6, budget_usd=50
+        )
+        run_id = run.row["id"]
         supervisor = threading.Thread(target=supervise, args=(store,), kwargs={"idle_seconds": 2})
         supervisor.start()
+        until(lambda: server.answered.total() > 5, 90)
+        monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")  # the API server's own
+        assert run.join(2).row["status"] == "running"
         until(lambda: statuses(store) == ["running"] * 3 and server.answered.total() > 20, 90)
         with pytest.raises(Refused, match="3 of 3 workers"):
             runs.shrink(ADA, RunShrink(run_id=run_id, by=3))

@@ -130,7 +130,7 @@ def now(actor: Actor, run: RunSummary) -> RunNow:
     """The run as it is now."""
     with reading(actor, RIGHT) as session:
         found = get_run(session, run.id)
-        current = _with_actual_status(session, run, worker_totals(session, run.id))
+        current = with_actual_status(session, run)
         return RunNow(current, outcomes(session, run.id), found.concurrency, found.guard)
 
 
@@ -142,7 +142,7 @@ def progress(actor: Actor, run: RunSummary, *, is_live: bool) -> RunProgress:
         shape, judged = shape_and_judging(session, run.id)
         run = run.model_copy(update={"status": of_now.status, "spent_usd": of_now.spent_usd})
         return RunProgress(
-            _with_actual_status(session, run, workers),
+            with_actual_status(session, run),
             found,
             workers,
             shape,
@@ -237,8 +237,10 @@ def were_grown(actor: Actor, pair_ids: list[int]) -> bool:
         return were_grown_before(session, pair_ids)
 
 
-def _with_actual_status(session: Session, run: RunSummary, workers: WorkerTotals) -> RunSummary:
+def with_actual_status(session: Session, run: RunSummary) -> RunSummary:
     """The run, with status `lost` if it is marked running but has neither worker nor live job."""
-    if run.status != "running" or workers.alive or jobs.live_of_run(session, run.id):
+    if run.status != "running" or jobs.live_of_run(session, run.id):
+        return run
+    if worker_totals(session, run.id).alive:
         return run
     return run.model_copy(update={"status": "lost", "error": LOST})

@@ -11,6 +11,7 @@ from sqlalchemy.engine import make_url
 from app.access.identity import Actor
 from app.operations import jobs
 from app.operations.acting import reading
+from app.operations.overview.run import with_actual_status
 from db.machine import PORT
 from db.people.accounts import has_accounts
 from db.review.queue import QueueFilter, count_matching
@@ -96,7 +97,7 @@ def status(actor: Actor) -> Status:
         return Status(store=state, server=_server(), jobs=(), runs=(), waiting=())
     listed = jobs.list_some(actor, statuses=("running", "queued"), limit=MAX_JOBS).data
     with reading(actor, "groups") as session:
-        runs = list_runs(session)
+        runs = [with_actual_status(session, run) for run in list_runs(session)]
         unreviewed = {
             run.id: count_matching(
                 session,
@@ -108,7 +109,7 @@ def status(actor: Actor) -> Status:
     with reading(actor, "studies") as session:
         studies = list_studies(session, statuses=("open",))
     waiting = [
-        *(_of_run(run) for run in runs if run.status in ("paused", "failed")),
+        *(_of_run(run) for run in runs if run.status in ("paused", "failed", "lost")),
         *(
             Waiting(
                 number=number,

@@ -9,16 +9,19 @@ from typing import Any
 
 import pytest
 from conftest import Ran
+from curation_runs import add_dataset
 from records_world import make_run
 
 from app.access.identity import Actor, owner
 from app.operations import store as operations
 from app.operations.overview import status as status_of
 from curation.backups import BackupPlan, RestorePlan
+from curation.run.starting import start_run
 from db.errors import Refused
 from db.events import list_events
 from db.jobs import jobs
 from db.people.rights import Rights
+from db.run.runs import begin_run
 from db.store.store import Store
 
 
@@ -122,6 +125,28 @@ def test_status_names_the_store_the_server_what_runs_and_what_waits(
     assert f"inf groups list {run_id}" in shown and "kept groups of run" in shown
     server.shutdown()
     server.server_close()
+
+
+def test_status_names_what_resumes_a_run_without_a_worker(
+    sqlite_store: Store, inf: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its machine is gone, and its rows say that it runs."""
+    monkeypatch.setattr(status_of, "SERVER", "http://127.0.0.1:9")
+    add_dataset(sqlite_store)
+    with sqlite_store.write() as session:
+        run_id = start_run(session, dataset="small", provider="offline").id
+        begin_run(session, run_id)
+        job = jobs.enqueue_job(session, "curate", {"run_id": run_id})
+        jobs.claim_job(session, job.id)
+        session.commit()
+    assert [run["status"] for run in inf("status", "--json").json["runs"]] == ["running"]
+    with sqlite_store.write() as session:
+        jobs.finish_job(session, job.id, 1, "lost", error=jobs.SILENT)
+        session.commit()
+    found = inf("status", "--json").json
+    assert [run["status"] for run in found["runs"]] == ["lost"]
+    assert [each["operation"] for each in found["waiting"]] == [f"runs resume {run_id}"]
+    assert f"inf runs resume {run_id}" in inf("status").out
 
 
 def test_status_of_an_empty_store_names_the_command_that_makes_it(
