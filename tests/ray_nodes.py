@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
@@ -23,6 +23,10 @@ import psutil
 import waiting
 from conftest import require
 from live_server import free_port
+
+from app.jobs.ray_cluster import OVER, UNKNOWN, WAITING, Resources, submission_of
+from db.store.store import Store
+from db.tables import Job
 
 START_SECONDS = 180
 WAIT_SECONDS = 240
@@ -166,3 +170,35 @@ def kill_node(node: "subprocess.Popen[bytes]") -> None:
         except psutil.NoSuchProcess:
             continue
     node.wait()
+
+
+class IdleRay:
+    """The jobs of a cluster without nodes, in place of `RayCluster`: they wait until stopped.
+
+    `on_submit` gets the row of each attempt; where it returns True the attempt has ended by itself.
+    """
+
+    address = "http://127.0.0.1:1"
+
+    def __init__(self, on_submit: Callable[[Job], bool] = lambda job: False) -> None:
+        self.on_submit = on_submit
+        self.submitted: list[tuple[int, int]] = []
+        self._states: dict[str, str] = {}
+
+    def submit(self, store: Store, job: Job, resources: Resources) -> str:
+        name = submission_of(store, job)
+        self.submitted.append((job.id, job.attempt))
+        self._states[name] = OVER if self.on_submit(job) else WAITING
+        return name
+
+    def state(self, name: str) -> str:
+        return self._states.get(name, UNKNOWN)
+
+    def stop(self, name: str) -> None:
+        self._states[name] = OVER
+
+    def end_message(self, name: str) -> str:
+        return "its node died"
+
+    def log(self, name: str) -> str:
+        return f"the log of {name}"

@@ -4,7 +4,8 @@ The supervisor that starts queued jobs may have begun days ago in another shell:
 a run would go to another server, with another key. So a launch leaves the variables that name
 servers and open doors in a file of INF_HOME, secrets sealed as typed keys are; the supervisor reads
 it whenever it starts the process, also in place of one that died, and deletes it when the job is
-over. Without the file, as on another machine, its own are used, and no job starts again by itself.
+over. Without the file, as on another machine, its own are used, and a job whose supervisor ended
+with it does not start again by itself.
 """
 
 import json

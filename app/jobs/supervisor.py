@@ -121,7 +121,7 @@ def supervise(store: Store, *, idle_seconds: float, places: list[Slot] | None = 
         while running or sharing.is_alive() or time.monotonic() - idle_since < idle_seconds:
             try:
                 for name, one in list(running.items()):
-                    if _is_over(store, one):
+                    if _is_over(store, one, deaths):
                         del running[name]
                         idle_since = time.monotonic()
                 _settle(store, running, deaths)
@@ -220,7 +220,7 @@ def _settle(store: Store, running: dict[str, Running], deaths: launching.Deaths)
             log.info("job %s, attempt %s, was lost and is queued again", job.id, job.attempt)
 
 
-def _is_over(store: Store, one: Running) -> bool:
+def _is_over(store: Store, one: Running, deaths: launching.Deaths) -> bool:
     """Check a running job: stop it if requested, reap it when it has ended."""
     with store.read() as session:
         job = jobs.get_job(session, one.job_id)
@@ -230,6 +230,7 @@ def _is_over(store: Store, one: Running) -> bool:
         end_rest_of_group(one.pid)
         if job.attempt == one.attempt:  # else it was taken for lost, and runs again
             launching.close_row(store, job, code)
+            launching.settle(store, job.id, deaths)  # also one that was launched elsewhere
         return True
     if one.stop_by is None and (job.stop_requested or job.status in jobs.OVER):
         one.stop_by = time.monotonic() + launching.STOP_GRACE_SECONDS

@@ -34,13 +34,14 @@ from db.store.scope import INFO, current_scope
 from db.store.settings import database_schema, database_url
 
 BUSY_TIMEOUT_SECONDS = 30
-# a database host that vanished is an error after half a minute; by the kernel's own, after hours
+# a database host that vanished is an error after half a minute, of which a third is an attempt to
+# connect again; by the kernel's own times, after hours (tests/vanished_host.py)
 NOTICED = {
     "connect_timeout": 10,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 4,
-    "tcp_user_timeout": 30_000,  # milliseconds
+    "tcp_user_timeout": 20_000,  # milliseconds; of idle connections too
 }
 DAMAGED = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR_SHORT_READ)
 REPLACED = (

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -14,11 +15,13 @@ from typing import Any
 import pytest
 from curation_runs import add_dataset
 from job_metrics import metric_points
+from ray_nodes import IdleRay
 from waiting import until
 
 from app.access.identity import owner
-from app.jobs import launching, processes, supervisor, supervisors
+from app.jobs import launching, processes, ray_supervisor, supervisor, supervisors
 from app.jobs.handed_over import forget, with_handed_over
+from app.jobs.ray_supervisor import supervise_ray
 from app.jobs.supervisor import slots, supervise, visible_gpus
 from curation.run.starting import start_run
 from db.errors import BadInput, InfError, Refused
@@ -351,6 +354,40 @@ def test_a_worker_that_gets_on_between_its_deaths_is_replaced_without_end(toys: 
     assert again == [True, True, True, False] and status(toys, job_id) == "failed"
 
 
+def test_a_worker_that_dies_on_the_cluster_is_replaced_as_often_as_its_run_goes_on(
+    toys: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_supervisor, "POLL_SECONDS", 0.02)
+
+    def dies(job: Job) -> bool:
+        """The first after more was done each time, until it works; the second at once."""
+        with toys.write() as session:
+            here = jobs.get_job(session, job.id)
+            if job.id == going:
+                here.done = job.attempt
+            if job.attempt == 9:
+                jobs.finish_job(session, job.id, 9, "done")
+            session.commit()
+        return True
+
+    cluster = IdleRay(dies)
+    with toys.write() as session:
+        going, dying, stopped = (
+            jobs.enqueue_job(session, "curate", {}, launcher=cluster.address).id for _ in range(3)
+        )
+        jobs.claim_job(session, stopped)
+        jobs.finish_job(session, stopped, 1, "lost", error=jobs.SILENT)
+        jobs.get_job(session, stopped).stop_requested = True
+        session.commit()
+    for _ in range(2):  # the next supervisor does not begin anew
+        supervise_ray(toys, cluster, idle_seconds=0.5)
+        found = [launching.job_now(toys, each) for each in (going, dying, stopped)]
+        ended = [("done", 9), ("failed", 5), ("lost", 1)]
+        assert [(job.status, job.attempt) for job in found] == ended
+    assert found[1].error_code == "job_keeps_dying" and "its node died" in (found[1].error or "")
+    assert Counter(job_id for job_id, _ in cluster.submitted) == {going: 9, dying: 5}
+
+
 def test_a_supervisor_closes_only_the_attempt_that_it_watched(
     toys: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -365,7 +402,7 @@ def test_a_supervisor_closes_only_the_attempt_that_it_watched(
         session.commit()
     child.kill()
     until(lambda: child.poll() is not None)
-    assert supervisor._is_over(toys, watched)
+    assert supervisor._is_over(toys, watched, {})
     assert (status(toys, job_id), launching.job_now(toys, job_id).attempt) == ("running", 2)
 
 

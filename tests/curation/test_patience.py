@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from conftest import require
 from curation_runs import (
     add_dataset,
     claimed_job,
@@ -24,10 +25,12 @@ from curation_runs import (
 )
 from openai_server import Server, answer_to
 from postgres_cluster import Cluster, missing_programs
-from sqlalchemy import event, select
+from ray_nodes import IdleRay
+from sqlalchemy import event, make_url, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.jobs import launching, processes, supervisor
+from app.jobs.ray_supervisor import supervise_ray
 from curation.recipe.prices import Price, save_price
 from curation.run.engine import curate
 from curation.run.starting import start_run
@@ -42,6 +45,7 @@ from db.store.settings import logs
 from db.store.store import Store, open_store
 from db.tables import RunWorker
 
+TESTS = Path(__file__).resolve().parent.parent
 ASKED: dict[str, Any] = {
     "dataset": "small",
     "provider": "openai",
@@ -255,7 +259,7 @@ def test_a_job_whose_process_starts_while_the_store_is_away_waits_for_it(
 ) -> None:
     """A replaced worker: the database went away after its job was claimed."""
     monkeypatch.setattr(processes, "ENTRY", "toy_jobs")
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parent.parent))
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
     store = open_store(cluster.create())
     upgrade(store)
     with store.write() as session:
@@ -291,6 +295,45 @@ def test_a_supervisor_without_a_running_job_ends_with_its_patience(
         supervisor.supervise(store, idle_seconds=600)
     cluster.start()
     assert is_away(ended.value) and time.monotonic() - began > 0.5
+
+
+@pytest.mark.long
+def test_a_database_host_that_vanished_is_noticed_within_half_a_minute(cluster: Cluster) -> None:
+    """Its packets are dropped; by the kernel's own times it would take hours."""
+    alone = ("unshare", "--map-root-user", "--net")
+    done = subprocess.run([*alone, "true"], capture_output=True, check=False)
+    if done.returncode:
+        require("unshare", f"no network of its own: {done.stderr.decode().strip()}")
+    database = make_url(cluster.create()).database
+    words = [sys.executable, TESTS / "vanished_host.py", cluster.folder, database]
+    told = subprocess.run([*alone, *words], stdout=subprocess.PIPE, check=True, timeout=200)
+    found = json.loads(told.stdout.splitlines()[-1])
+    assert {how: away for how, (_, away) in found.items()} == dict.fromkeys(found, True)
+    seconds = {how: after for how, (after, _) in found.items()}
+    assert seconds.keys() == {"sending", "waiting", "connecting"}
+    assert max(seconds.values()) < 36 and seconds["connecting"] < 16, seconds
+
+
+def test_rays_supervisor_waits_for_a_store_that_is_away_and_goes_on(cluster: Cluster) -> None:
+    store, ray = open_store(cluster.create()), IdleRay()
+    upgrade(store)
+    with ThreadPoolExecutor(1) as pool:
+        supervised = pool.submit(supervise_ray, store, ray, idle_seconds=4.0)
+        time.sleep(1)
+        cluster.stop()
+        time.sleep(3)  # several of its rounds
+        assert not supervised.done()
+        cluster.start()
+        with store.write() as session:
+            job_id = jobs.enqueue_job(session, "curate", {}, launcher=ray.address).id
+            session.commit()
+        wait_for(lambda: ray.submitted == [(job_id, 1)], 20)
+        with store.write() as session:
+            jobs.request_stop(session, job_id)
+            session.commit()
+        assert supervised.result(60) == 1
+    with store.read() as session:
+        assert jobs.get_job(session, job_id).status == "cancelled"
 
 
 def test_a_budget_counts_each_answer_once_when_a_commit_is_cut_off_from_its_answer(
