@@ -90,7 +90,7 @@ def _round(
     deaths: launching.Deaths,
 ) -> tuple[int, bool]:
     """Submit, look after each running job, and retry lost ones; of those that run no longer the log
-    is kept. How many were submitted, and whether any runs."""
+    is kept. How many were submitted, and whether any runs or is to run again."""
     submitted = _submit_queued(store, cluster, resources)
     running = _jobs_here(store, cluster, "running")
     for job in running:
@@ -103,8 +103,8 @@ def _round(
             log.warning("%s", error)
     for name in watched.keys() - {submission_of(store, job) for job in running}:
         _keep_final_log(store, cluster, watched.pop(name).job, name)
-    _retry_lost(store, cluster, deaths)
-    return submitted, bool(running)
+    is_retrying = _retry_lost(store, cluster, deaths)
+    return submitted, bool(running) or is_retrying
 
 
 def _jobs_here(store: Store, cluster: RayCluster, status: str) -> list[Job]:
@@ -175,8 +175,9 @@ def _close_lost(store: Store, job: Job, reason: str) -> None:
     _close(store, job, "lost", InfError(message, code="job_process_ended"))
 
 
-def _retry_lost(store: Store, cluster: RayCluster, deaths: launching.Deaths) -> None:
-    """End lost attempts in the cluster and queue their jobs again, as `launching.settle` does."""
+def _retry_lost(store: Store, cluster: RayCluster, deaths: launching.Deaths) -> bool:
+    """End lost attempts in the cluster and queue their jobs again, as `launching.settle` does.
+    Whether there were any."""
     with store.write() as session:
         jobs.mark_lost_jobs(session)
         session.commit()
@@ -193,6 +194,7 @@ def _retry_lost(store: Store, cluster: RayCluster, deaths: launching.Deaths) -> 
             continue
         if launching.settle(store, job.id, deaths):
             log.info("job %s, attempt %s, was lost and is queued again", job.id, job.attempt)
+    return bool(wanted)
 
 
 def _beat(store: Store, job: Job, **progress: Any) -> None:

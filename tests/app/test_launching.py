@@ -388,6 +388,27 @@ def test_a_worker_that_dies_on_the_cluster_is_replaced_as_often_as_its_run_goes_
     assert Counter(job_id for job_id, _ in cluster.submitted) == {going: 9, dying: 5}
 
 
+def test_the_clusters_supervisor_does_not_end_between_a_death_and_the_next_attempt(
+    toys: Store,
+) -> None:
+    """On a loaded machine ending the lost attempt took longer than it waits for work."""
+
+    def ends(job: Job) -> bool:
+        with toys.write() as session:
+            jobs.finish_job(session, job.id, job.attempt, "done")
+            session.commit()
+        return True
+
+    cluster = IdleRay(ends)
+    with toys.write() as session:
+        job_id = jobs.enqueue_job(session, "train", {}, launcher=cluster.address).id
+        jobs.claim_job(session, job_id)
+        jobs.finish_job(session, job_id, 1, "lost", error=jobs.SILENT)
+        session.commit()
+    assert supervise_ray(toys, cluster, idle_seconds=0) == 1
+    assert (status(toys, job_id), cluster.submitted) == ("done", [(job_id, 2)])
+
+
 def test_a_supervisor_closes_only_the_attempt_that_it_watched(
     toys: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
