@@ -274,6 +274,7 @@ def settle(store: Store, job_id: int, deaths: Deaths) -> bool:
                 jobs.requeue_job(session, job_id)
             else:
                 jobs.give_up(session, job_id, _keeps_dying(job, died))
+                del deaths[job_id]  # a person may resume it
         if not is_again:
             forget(job)  # under the lock: a resume that comes next leaves it anew
         session.commit()
