@@ -51,7 +51,7 @@ class Lost(InfError):
 
 
 class ShutDown(Lost):
-    """The process was ended by a signal for which nobody asked the store, as with its machine."""
+    """A signal ended the process, and no person had stopped the job: its machine shuts down."""
 
 
 class JobHandle:
