@@ -26,6 +26,7 @@ from analysis.found.texts import (
 from analysis.map import coverage as maps
 from analysis.map.clusters import with_clusters
 from analysis.map.coverage import (
+    ByText,
     add_points,
     coverage_numbers,
     fitted_places,
@@ -119,13 +120,13 @@ def _map(handle: JobHandle) -> CoverageFound:
         return known
     vectors = _vectors(handle, corpora, model)
     handle.report(len(vectors), len(vectors), "computing the map")
-    texts, whole = list(vectors), _stack(vectors, list(vectors))
+    texts, whole = vectors.texts, vectors.rows
     if before is None:
         points, chosen = _fitted(whole, most, seed)
     else:
         vectors_of_map, map_ = _map_vectors(handle, before, model)
         points, chosen = place(whole, vectors_of_map, map_, seed=seed), np.zeros(0, np.int64)
-    places = dict(zip(texts, points, strict=True))
+    places = vectors.placed(points)
     table = points_table(corpora, places, {texts[number] for number in chosen})
     if before is not None:
         table = add_points(read_table(before.payload or b""), table)
@@ -266,7 +267,7 @@ def _corpora(handle: JobHandle, request: CorporaChosen) -> list[Corpus]:
         return load_corpora(session, request.config())
 
 
-def _vectors(handle: JobHandle, corpora: Sequence[Corpus], model: str) -> dict[str, np.ndarray]:
+def _vectors(handle: JobHandle, corpora: Sequence[Corpus], model: str) -> ByText:
     texts = list(dict.fromkeys(row.text for corpus in corpora for row in corpus.texts))
     rows = embed_texts(
         handle.store,
@@ -275,10 +276,10 @@ def _vectors(handle: JobHandle, corpora: Sequence[Corpus], model: str) -> dict[s
         progress=lambda done, total: handle.report(done, total, "embedding"),
         check=handle.check,
     )
-    return dict(zip(texts, rows, strict=True))
+    return ByText(texts, rows)
 
 
-def _stack(vectors: dict[str, np.ndarray], texts: Sequence[str]) -> np.ndarray:
+def _stack(vectors: ByText, texts: Sequence[str]) -> np.ndarray:
     return np.stack([vectors[text] for text in texts]) if texts else np.zeros((0, 0), np.float32)
 
 

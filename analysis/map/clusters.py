@@ -16,10 +16,10 @@ k-means loads scikit-learn when it is called: for jobs only.
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import log, sqrt
 from textwrap import shorten
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,7 @@ from analysis.map.function_words import LANGUAGE_NAMES, function_words, language
 from analysis.text.words import FUNCTION_WORDS
 
 MIN_CLUSTERS, MAX_CLUSTERS, NAMING, MAX_FITTED = 2, 24, 3, 50_000
+AT_ONCE = 50_000
 MIN_LIFT: Final = 5.0  # of the middle one of the naming words, else the words say nothing
 BEGINNING, APART = 32, " / "  # characters of an instruction that names; what stands between them
 WORD = re.compile(r"[^\W\d_]{3,}")
@@ -44,7 +45,7 @@ def with_clusters(table: pa.Table, *, seed: int) -> pa.Table:
     """The points of a map with a column `cluster`: its name."""
     points = np.stack([table["x"].to_numpy(), table["y"].to_numpy()], axis=1)
     labels = cluster_points(points, seed=seed)
-    texts = table["text"].to_pylist()
+    texts = Column(table["text"])
     nearest: list[list[str]] = []
     if "field" in table.column_names:
         among = table["field"].to_numpy(zero_copy_only=False) == "instruction"
@@ -52,6 +53,24 @@ def with_clusters(table: pa.Table, *, seed: int) -> pa.Table:
     names = cluster_names(texts, labels, nearest)
     column = pa.array([names[label] for label in labels], pa.string()).dictionary_encode()
     return table.append_column("cluster", column)
+
+
+class Column(Sequence[str]):
+    """The texts of a column, made when they are needed."""
+
+    def __init__(self, column: pa.ChunkedArray) -> None:
+        self._column = column
+
+    def __len__(self) -> int:
+        return len(self._column)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._column[int(place)].as_py()
+
+    def __iter__(self) -> Iterator[str]:
+        for batch in self._column.chunks:
+            for start in range(0, len(batch), AT_ONCE):
+                yield from batch[start : start + AT_ONCE].to_pylist()
 
 
 def cluster_points(points: np.ndarray, *, seed: int) -> np.ndarray:
@@ -83,8 +102,12 @@ def nearest_texts(
         rows = np.flatnonzero((labels == number) & among)
         middle = points[labels == number].mean(axis=0)
         far = np.square(points[rows] - middle).sum(axis=1)
-        ordered = dict.fromkeys(texts[row] for row in rows[np.argsort(far, kind="stable")])
-        found.append(list(ordered)[:NAMING])
+        ordered = dict[str, None]()
+        for row in rows[np.argsort(far, kind="stable")]:
+            ordered[texts[row]] = None
+            if len(ordered) == NAMING:
+                break
+        found.append(list(ordered))
     return found
 
 
@@ -95,15 +118,13 @@ def cluster_names(
 
     nearest: what names a cluster whose words say nothing; without it they do.
     """
-    clusters: list[list[list[str]]] = [
-        [] for _ in range(int(labels.max()) + 1 if len(labels) else 0)
-    ]
+    clusters = [_Words() for _ in range(int(labels.max()) + 1 if len(labels) else 0)]
     for text, label in zip(texts, labels, strict=True):
-        clusters[int(label)].append(WORD.findall(text.casefold()))
-    mains = [main_languages(cluster) for cluster in clusters]
-    counts = [_naming(cluster, main) for cluster, main in zip(clusters, mains, strict=True)]
+        clusters[int(label)].add(WORD.findall(text.casefold()))
+    mains = [most_common(cluster.languages) for cluster in clusters]
+    counts = [cluster.names(main) for cluster, main in zip(clusters, mains, strict=True)]
     whole = sum(counts, Counter[str]())
-    known = [_texts_by_word(cluster) for cluster in clusters]
+    known = [(cluster.by_text, cluster.texts) for cluster in clusters]
     mean = whole.total() / max(1, len(counts))
     names: list[str] = []
     for number, (mine, main) in enumerate(zip(counts, mains, strict=True), start=1):
@@ -124,9 +145,29 @@ def beginning(text: str) -> str:
     return shorten(text, BEGINNING, placeholder="…")
 
 
-def _texts_by_word(cluster: Sequence[Sequence[str]]) -> tuple[Counter[str], int]:
-    """How many texts of a cluster have each word, and how many it has."""
-    return Counter(word for words in cluster for word in set(words)), len(cluster)
+class _Words:
+    """The words of a cluster, counted text by text: of a million texts they would take 2 GB."""
+
+    def __init__(self) -> None:
+        self.texts, self.by_text, self.languages = 0, Counter[str](), Counter[tuple[str, ...]]()
+        self._naming, self._unclear = Counter[str](), Counter[str]()
+
+    def add(self, words: Sequence[str]) -> None:
+        self.texts += 1
+        self.by_text.update(set(words))
+        naming = [word for word in words if word not in STOP]
+        if languages := languages_of(words):
+            self.languages[languages] += 1
+            listed = function_words(languages)
+            self._naming.update(word for word in naming if word not in listed)
+        else:
+            self._unclear.update(naming)
+
+    def names(self, main: tuple[str, ...]) -> Counter[str]:
+        """The words that may name it; a text too short for a language has `main`."""
+        listed = function_words(main)
+        kept = {word: count for word, count in self._unclear.items() if word not in listed}
+        return self._naming + Counter(kept)
 
 
 def _lift(
@@ -146,17 +187,12 @@ def _lift(
 
 def main_languages(cluster: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """The languages of most texts of a cluster, of those long enough to recognise it."""
-    found = Counter(languages for words in cluster if (languages := languages_of(words)))
-    return found.most_common(1)[0][0] if found else ()
+    return most_common(Counter(found for words in cluster if (found := languages_of(words))))
 
 
-def _naming(cluster: Sequence[Sequence[str]], main: tuple[str, ...]) -> Counter[str]:
-    """The words that may name a cluster; a text too short for a language has `main`."""
-    counts = Counter[str]()
-    for words in cluster:
-        listed = function_words(languages_of(words) or main)
-        counts.update(word for word in words if word not in STOP and word not in listed)
-    return counts
+def most_common(languages: Counter[tuple[str, ...]]) -> tuple[str, ...]:
+    """That of most texts; () without one."""
+    return languages.most_common(1)[0][0] if languages else ()
 
 
 def _without_words(languages: tuple[str, ...], number: int) -> str:

@@ -9,9 +9,11 @@ most half of the smaller one. Beside each share stands what the same corpus has 
 compared with its other half of that size: the value of two corpora that differ in nothing.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
+from copy import copy
 from dataclasses import dataclass
-from itertools import permutations
+from io import BytesIO
+from itertools import islice, permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from analysis.figures.measure import Measure, undefined
 from analysis.files.corpora import Corpus
 from analysis.found.texts import CoverageNumbers, CoveredBy, FieldCovered
 from analysis.map.manifold import (
+    AT_ONCE,
     NEAREST,
     covered_share,
     hull_volume,
@@ -48,8 +51,20 @@ def points_table(
 
     `places` are the points by text, `fitted` the texts that the map was fitted on.
     """
-    rows = [(corpus.name, row) for corpus in corpora for row in corpus.texts]
-    marks = [corpus.shape.mark(row.field, row.role) for corpus in corpora for row in corpus.texts]
+    every = ((corpus, row) for corpus in corpora for row in corpus.texts)
+    tables = []
+    while rows := list(islice(every, AT_ONCE)):  # a million rows of Python objects take 2 GB
+        tables.append(_points(rows, places, fitted))
+    return pa.concat_tables(tables or [_points([], places, fitted)]).unify_dictionaries()
+
+
+def _points(
+    chosen: Sequence[tuple[Corpus, CorpusText]],
+    places: Mapping[str, np.ndarray],
+    fitted: Set[str],
+) -> pa.Table:
+    rows = [(corpus.name, row) for corpus, row in chosen]
+    marks = [corpus.shape.mark(row.field, row.role) for corpus, row in chosen]
     xy = np.array([places[row.text] for _, row in rows], dtype=np.float32).reshape(-1, 2)
     columns: dict[str, Any] = {
         "x": xy[:, 0],
@@ -88,10 +103,10 @@ def _without_dictionaries(table: pa.Table) -> pa.Table:
 
 def to_bytes(table: pa.Table) -> bytes:
     """The table as an Arrow file in memory."""
-    sink = pa.BufferOutputStream()
+    sink = BytesIO()  # its value is no copy
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
-    return bytes(sink.getvalue())
+    return sink.getvalue()
 
 
 def read_table(payload: bytes) -> pa.Table:
@@ -141,8 +156,47 @@ class _Field:
     """The texts of a field as points of the map and as vectors, by corpus."""
 
     points: Mapping[str, np.ndarray]
-    vectors: Mapping[str, np.ndarray]
+    vectors: "Mapping[str, _Rows]"
     grid: np.ndarray  # every point of the field: the cells are the same for all shares
+
+
+class ByText(Mapping[str, np.ndarray]):
+    """Rows of one array by text: as many arrays of their own take more memory than it."""
+
+    def __init__(self, texts: Sequence[str], rows: np.ndarray) -> None:
+        self.texts, self.rows = texts, rows
+        self._numbers = dict(zip(texts, range(len(texts)), strict=True))
+
+    def placed(self, points: np.ndarray) -> "ByText":
+        """Other rows of the same texts."""
+        found = copy(self)
+        found.rows = points
+        return found
+
+    def __getitem__(self, text: str) -> np.ndarray:
+        row: np.ndarray = self.rows[self._numbers[text]]
+        return row
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.texts)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The vectors of some texts, read when they are needed."""
+
+    of: Mapping[str, np.ndarray]
+    texts: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, some: slice | np.ndarray) -> np.ndarray:
+        texts = self.texts[some] if isinstance(some, slice) else [self.texts[one] for one in some]
+        return np.stack([self.of[text] for text in texts])
 
 
 def coverage_numbers(
@@ -164,10 +218,10 @@ def coverage_numbers(
     for field in fields:
         holding = [corpus.name for corpus in corpora if (corpus.name, field) in texts]
         points = {name: np.stack([places[t] for t in texts[name, field]]) for name in holding}
-        rows = {name: np.stack([vectors[t] for t in texts[name, field]]) for name in holding}
+        rows = {name: _Rows(vectors, texts[name, field]) for name in holding}
         every = list(dict.fromkeys(t for name in holding for t in texts[name, field]))
         about = _Field(points, rows, np.stack([places[text] for text in every]))
-        whole = np.stack([vectors[text] for text in every])
+        whole = _Rows(vectors, every)
         components = principal_components(whole)
         largest = hull_volume(components.of(whole))
         hulls = {name: _share(hull_volume(components.of(rows[name])), largest) for name in holding}
@@ -225,7 +279,7 @@ def _shares(
     components = principal_components(both)
     hulls = [hull_volume(components.of(each)) for each in (vectors[0], both)]
     return {
-        "share": covered_share(*vectors),
+        "share": covered_share(vectors[0], vectors[1]),
         "map": Measure(occupied_share(points[0], np.concatenate(points), field.grid)),
         "hull": _share(*hulls),
     }

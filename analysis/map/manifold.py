@@ -15,7 +15,9 @@ it. Two samples of one distribution have 1 - 2⁻⁵ = 0.97.
 Undefined, with the reason, where there are too few texts or they lie in a plane.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +25,7 @@ from analysis.embed.neighbours import nearest
 from analysis.figures.measure import Measure, undefined
 
 CELLS, COMPONENTS, NEAREST = 40, 3, 5
+AT_ONCE = 50_000
 
 
 def cells_of(points: np.ndarray, every: np.ndarray) -> np.ndarray:
@@ -47,17 +50,21 @@ class Components:
     centre: np.ndarray
     axes: np.ndarray
 
-    def of(self, vectors: np.ndarray) -> np.ndarray:
+    def of(self, vectors: Any) -> np.ndarray:
         """Coordinates, shape (vectors, components)."""
-        coordinates: np.ndarray = (vectors - self.centre) @ self.axes.T
-        return coordinates
+        return np.concatenate([(each - self.centre) @ self.axes.T for each in in_parts(vectors)])
 
 
-def principal_components(vectors: np.ndarray) -> Components:
+def in_parts(vectors: Any) -> Iterator[np.ndarray]:
+    """Rows by rows, of an array or of what reads them when they are needed."""
+    return (vectors[start : start + AT_ONCE] for start in range(0, len(vectors), AT_ONCE))
+
+
+def principal_components(vectors: Any) -> Components:
     """By the eigenvectors of the covariance: exact, whatever the number of vectors."""
-    whole = vectors.astype(np.float64)
-    centre = whole.mean(axis=0)
-    values, axes = np.linalg.eigh((whole - centre).T @ (whole - centre))
+    centre = sum(each.astype(np.float64).sum(axis=0) for each in in_parts(vectors)) / len(vectors)
+    covariance = sum((each - centre).T @ (each - centre) for each in in_parts(vectors))
+    values, axes = np.linalg.eigh(covariance)
     order = np.argsort(values)[::-1][:COMPONENTS]
     return Components(centre, axes[:, order].T)
 

@@ -11,6 +11,7 @@ Loads umap (and numba) when it is called: for jobs only.
 """
 
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from analysis.embed.neighbours import nearest
 from db.errors import BadInput
 
 NEIGHBOURS, MIN_DIST = 15, 0.1
-MIN_TEXTS = 10
+MIN_TEXTS, PLACED = 10, 50_000
 
 
 def place(
@@ -44,6 +45,10 @@ def place(
         )
     if not len(vectors):
         return np.zeros((0, 2), dtype=np.float32)
+    if len(vectors) > PLACED:  # what UMAP holds of each is several times its vector
+        parts = np.array_split(vectors, -(-len(vectors) // PLACED))
+        given = partial(place, seed=seed, neighbours=neighbours, min_dist=min_dist)
+        return np.concatenate([given(each, fitted, map_) for each in parts])
     neighbours = min(neighbours, len(fitted) - 1)
     places, distances = nearest(vectors, fitted, neighbours)
     points: np.ndarray = map_[places[:, 0]].astype(np.float32)

@@ -9,9 +9,10 @@ every process.
 """
 
 import unicodedata
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from hashlib import blake2b
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from analysis.text.postings import mixed
 SHINGLE = 5
 THRESHOLD = 0.7
 BANDS, ROWS = 16, 4
-MANY = 64
+MANY, AT_ONCE = 64, 1024
 
 _random = np.random.default_rng(20251)
 _FACTORS = _random.integers(0, 2**64, size=BANDS * ROWS, dtype=np.uint64) | np.uint64(1)
@@ -36,23 +37,30 @@ def near_duplicate_keys(texts: Sequence[str], *, threshold: float = THRESHOLD) -
     numbering, except that in a band met by more than `MANY` texts each is compared with the first
     `MANY` only.
     """
-    places_by_form: dict[str, list[int]] = defaultdict(list)
-    for place, text in enumerate(texts):
-        places_by_form[normal_form(text)].append(place)
-    forms = list(places_by_form)
-    parents = list(range(len(forms)))
-    for bucket in _buckets(forms):
+    hashes, bands = _hashed(map(normal_form, texts), len(texts))
+    first_of = first_places(hashes)
+    firsts = np.flatnonzero(first_of == np.arange(len(texts)))  # of each form
+    shingles = lru_cache(maxsize=4096)(lambda one: _shingles(normal_form(texts[int(firsts[one])])))
+    parents = array("q", range(len(firsts)))
+    for bucket in _buckets(bands, firsts):
         for later, one in enumerate(bucket):
             for other in bucket[: min(later, MANY)]:
                 roots = _root(parents, one), _root(parents, other)
-                if roots[0] != roots[1] and jaccard(forms[one], forms[other]) >= threshold:
+                if roots[0] != roots[1] and _jaccard(shingles(one), shingles(other)) >= threshold:
                     parents[max(roots)] = min(roots)
-    keys = [0] * len(texts)
-    for number, form in enumerate(forms):
-        first = places_by_form[forms[_root(parents, number)]][0]
-        for place in places_by_form[form]:
-            keys[place] = first
-    return keys
+    keys = firsts[[_root(parents, one) for one in range(len(firsts))]] if len(firsts) else firsts
+    found: list[int] = keys[np.searchsorted(firsts, first_of)].tolist()
+    return found
+
+
+def first_places(hashes: np.ndarray) -> np.ndarray:
+    """For each row of hashes the place of the first row that equals it."""
+    order = np.lexsort(hashes.T)  # stable: equal rows stay in their order
+    is_new = np.ones(len(order), dtype=bool)
+    is_new[1:] = (hashes[order[1:]] != hashes[order[:-1]]).any(axis=1)
+    found = np.empty(len(order), dtype=np.int64)
+    found[order] = order[is_new][np.cumsum(is_new) - 1]
+    return found
 
 
 def near_pairs(
@@ -60,7 +68,7 @@ def near_pairs(
 ) -> list[tuple[int, int, float]]:
     """Places of every two different normal forms that are near-duplicates, and their Jaccard."""
     found: dict[tuple[int, int], float] = {}
-    for bucket in _buckets(forms):
+    for bucket in _buckets(_hashed(forms, len(forms))[1], np.arange(len(forms))):
         for later, one in enumerate(bucket):
             for other in bucket[: min(later, MANY)]:
                 pair = (min(one, other), max(one, other))
@@ -77,7 +85,10 @@ def normal_form(text: str) -> str:
 
 def jaccard(one: str, other: str) -> float:
     """Shared shingles of two normal forms over all their shingles."""
-    a, b = _shingles(one), _shingles(other)
+    return _jaccard(_shingles(one), _shingles(other))
+
+
+def _jaccard(a: np.ndarray, b: np.ndarray) -> float:
     shared = len(np.intersect1d(a, b, assume_unique=True))
     return shared / (len(a) + len(b) - shared)
 
@@ -100,18 +111,28 @@ def _hashes(form: str) -> np.ndarray:
     return mixed(keys)
 
 
-def _buckets(forms: Sequence[str]) -> Iterator[list[int]]:
-    """Places of the forms that share a band of their signatures, a list per band value.
-
-    Band by band in sorted arrays, 256 bytes a form: a table of all bands took 5 kB.
-    """
-    bands = np.empty((len(forms), BANDS, ROWS), dtype=np.uint32)
+def _hashed(forms: Iterable[str], count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of each form 128 bits that stand for it, and a hash of each band of its signature: uint64,
+    (count, 2) and (count, BANDS). 144 bytes a form, and no form is kept."""
+    hashes = np.empty((count, 2), dtype=np.uint64)
+    bands = np.empty((count, BANDS), dtype=np.uint64)
+    whole = np.empty((AT_ONCE, BANDS, ROWS), dtype=np.uint32)
     for place, form in enumerate(forms):
-        bands[place] = signature(form)
+        hashes[place] = np.frombuffer(blake2b(form.encode(), digest_size=16).digest(), np.uint64)
+        whole[place % AT_ONCE] = signature(form)
+        if (place + 1) % AT_ONCE == 0 or place + 1 == count:
+            halves = whole[: place % AT_ONCE + 1].view(np.uint64)
+            start = place - place % AT_ONCE
+            bands[start : place + 1] = mixed(mixed(halves[..., 0]) + halves[..., 1])
+    return hashes, bands
+
+
+def _buckets(bands: np.ndarray, places: np.ndarray) -> Iterator[list[int]]:
+    """Which of the places share a band, by their number among them: a list per band value."""
     for band in range(BANDS):
-        values = np.ascontiguousarray(bands[:, band]).view(np.uint64)
-        order = np.lexsort(values.T)  # stable: the places of a bucket ascend
-        is_same = (values[order[1:]] == values[order[:-1]]).all(axis=1)
+        values = bands[places, band]
+        order = np.argsort(values, kind="stable")  # the numbers of a bucket ascend
+        is_same = values[order[1:]] == values[order[:-1]]
         edges = np.flatnonzero(np.diff(is_same, prepend=False, append=False))
         for first, last in edges.reshape(-1, 2):
             yield order[first : last + 1].tolist()
@@ -124,7 +145,7 @@ def signature(form: str) -> np.ndarray:
     return lowest.reshape(BANDS, ROWS)
 
 
-def _root(parents: list[int], place: int) -> int:
+def _root(parents: "array[int]", place: int) -> int:
     while parents[place] != place:
         parents[place] = parents[parents[place]]
         place = parents[place]

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,15 +70,17 @@ def describe_duplicates(corpora: Sequence[Corpus]) -> DuplicatesFound:
                 clusters=len(clusters),
                 texts=sum(len(cluster) for cluster in clusters),
                 repeated=sum(len(cluster) - 1 for cluster in clusters),
-                between=sum(len({row.corpus for row in each}) > 1 for each in clusters),
+                between=sum(len({name for name, _ in each}) > 1 for each in clusters),
             )
             for field, clusters in found.items()
         },
         clusters=tuple(
-            Cluster(field=field, texts=tuple(cluster))
-            for field, clusters in found.items()
-            for cluster in clusters
-        )[:MAX_LISTED],
+            Cluster(field=field, texts=tuple(_place(*row) for row in cluster))
+            for field, cluster in islice(
+                ((field, each) for field, clusters in found.items() for each in clusters),
+                MAX_LISTED,
+            )
+        ),
     )
 
 
@@ -173,16 +176,17 @@ def _paraphrased(
     return found
 
 
-def _clusters(corpora: Sequence[Corpus], field: str) -> list[list[TextPlace]]:
-    rows = [
-        (corpus.name, row)
-        for corpus in corpora
-        for row in _different([row for row in corpus.texts if row.field == field])
-    ]
-    members: dict[int, list[TextPlace]] = {}
-    for key, row in zip(near_duplicate_keys([row.text for _, row in rows]), rows, strict=True):
-        members.setdefault(key, []).append(_place(*row))
-    return sorted((each for each in members.values() if len(each) > 1), key=len, reverse=True)
+def _clusters(corpora: Sequence[Corpus], field: str) -> list[list[tuple[str, CorpusText]]]:
+    names: list[str] = []
+    rows: list[CorpusText] = []
+    for corpus in corpora:
+        rows += _different([row for row in corpus.texts if row.field == field])
+        names += [corpus.name] * (len(rows) - len(names))
+    keys = np.array(near_duplicate_keys([row.text for row in rows]))
+    members: dict[int, list[tuple[str, CorpusText]]] = {}
+    for place in np.flatnonzero(np.bincount(keys)[keys] > 1):
+        members.setdefault(int(keys[place]), []).append((names[place], rows[place]))
+    return sorted(members.values(), key=len, reverse=True)
 
 
 def _different(rows: Sequence[CorpusText]) -> list[CorpusText]:

@@ -1,14 +1,25 @@
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from conftest import Ran
 from grown_dataset import SUBJECTS, grown, run_job
 
 from analysis.files.corpora import Corpus, corpora_sha256, load_corpora, read_texts
-from analysis.map.coverage import coverage_numbers, points_frame
+from analysis.found.texts import CoverageNumbers
+from analysis.map.clusters import Column, cluster_names, with_clusters
+from analysis.map.coverage import (
+    ByText,
+    coverage_numbers,
+    points_frame,
+    points_table,
+    read_table,
+    to_bytes,
+)
 from db.corpus.datasets import text_sha256
 from db.corpus.texts import CorpusText, pair_texts, run_texts
 from db.errors import BadInput, BadRows, NotFound
@@ -239,6 +250,45 @@ def test_the_numbers_of_a_map_say_who_covers_whom() -> None:
     assert 0.5 < rows["whole", "half"].share < 0.65
     assert rows["whole", "half"].share_halves > 0.9
     assert rows["whole", "half"].hull is None and "plane" in rows["whole", "half"].reason
+
+
+def test_a_map_and_its_numbers_made_in_parts_are_those_made_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    generator = np.random.default_rng(1)
+    vectors = generator.normal(size=(300, 8)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    texts = [f"{word} and {n}" for n in range(100) for word in ("bees", "tea", "the Honig")]
+    rows = [CorpusText("text", ("one", "two")[n % 2], text) for n, text in enumerate(texts)]
+    corpora = [Corpus("first", "texts", rows), Corpus("second", "texts", rows[40:180])]
+    by_text = ByText(texts, vectors)
+
+    def made() -> tuple[Any, CoverageNumbers]:
+        places = by_text.placed(vectors[:, :2])
+        table = with_clusters(points_table(corpora, places, set(texts[:9])), seed=0)
+        return read_table(to_bytes(table)), coverage_numbers(corpora, places, by_text, seed=0)
+
+    table, numbers = made()
+    for module in ("coverage", "clusters", "manifold"):
+        monkeypatch.setattr(f"analysis.map.{module}.AT_ONCE", 150)
+    in_parts, numbers_in_parts = made()
+    assert in_parts.to_pylist() == table.to_pylist()
+    assert numbers_in_parts.covered == numbers.covered
+    for name, of in numbers_in_parts.fields["text"].items():
+        whole = numbers.fields["text"][name]
+        assert of.hull_share == pytest.approx(whole.hull_share, rel=1e-9)
+        assert of.occupied_share == whole.occupied_share
+
+
+def test_the_words_of_many_texts_take_little_memory() -> None:
+    texts = [f"{'bees honey summer ' * 8}{number}" for number in range(20_000)]
+    column = Column(pa.chunked_array([texts]))
+    tracemalloc.start()
+    names = cluster_names(column, np.zeros(len(texts), dtype=np.int64))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert names == ["bees, honey, summer"]
+    assert peak < 500 * len(texts), "each text once, and none of its words"
 
 
 def test_a_random_part_of_a_corpus_has_the_shares_of_its_halves() -> None:

@@ -84,4 +84,4 @@ def test_the_bands_of_many_texts_take_little_memory() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert len(keys) == len(texts)
-    assert peak < 1_500 * len(texts)
+    assert peak < 600 * len(texts)

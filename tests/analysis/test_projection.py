@@ -47,6 +47,20 @@ def test_two_heaps_stay_apart_and_the_same_input_gives_the_same_map() -> None:
     assert np.isfinite(project(unit(10))).all()
 
 
+@pytest.mark.long
+def test_texts_placed_in_parts_lie_where_they_lie_when_placed_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fitted, new = unit(100), unit(90, seed=1)
+    map_ = project(fitted)
+    whole = place(np.concatenate([fitted, new]), fitted, map_)
+    monkeypatch.setattr("analysis.map.projection.PLACED", 50)
+    parts = place(np.concatenate([fitted, new]), fitted, map_)
+    assert np.array_equal(parts[:100], map_) and np.array_equal(whole[:100], map_)
+    apart = np.linalg.norm((parts - whole) / np.ptp(map_, axis=0), axis=1)
+    assert np.median(apart[100:]) < 0.05
+
+
 def test_too_few_texts_are_refused() -> None:
     with pytest.raises(BadInput, match="9 different texts: a map needs at least 10"):
         project(unit(9))
