@@ -31,6 +31,13 @@ def open_tab(at: AppTest, name: str, *, key: str) -> AppTest:
     return at.run()
 
 
+def open_drawers(at: AppTest, *keys: str) -> AppTest:
+    """Open folded parts of the page, which are drawn once they are opened."""
+    for key in keys:
+        at.session_state[key] = True
+    return at.run()
+
+
 def people_of(at: AppTest) -> list[dict[str, Any]]:
     """The rows of the table of a study's people."""
     drawn = next(each for each in at.dataframe if "median_seconds" in each.value)

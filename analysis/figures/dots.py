@@ -97,7 +97,7 @@ def slopes(found: Sequence[tuple[Dot, Dot]], *, ends: tuple[str, str], title: st
             error_y=_reach((before, after)),
             mode="lines+markers",
             name=escape(f"{after.name}: {before.value:.3f} → {after.value:.3f}"),
-            line={"color": colour},
+            line={"color": colour, "dash": "dot" if number >= len(CATEGORY_COLOURS) else "solid"},
             customdata=[before.text, after.text],
             hovertemplate="%{customdata}<extra></extra>",
         )

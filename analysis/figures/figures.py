@@ -31,7 +31,7 @@ CATEGORY_COLOURS: Final = (
     "#66ccee",
     "#aa3377",
     "#bbbbbb",
-    "#332288",
+    "#7755bb",
 )
 METRIC_NAMES: Final = {
     "aps": "APS (lower is more diverse)",

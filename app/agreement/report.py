@@ -1,6 +1,7 @@
 """An agreement report as figures and tables; undefined values come with their reason."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -24,6 +25,7 @@ from analysis.agreement.headline import COEFFICIENTS, COHEN, rest_sentence
 from analysis.agreement.measures import MEASURES
 from analysis.figures.dots import Dot, dots
 from app.kit.figure import Origin, draw_figure, draw_rows
+from app.kit.page import draw_drawer
 from app.text.numbers import counted
 from app.text.plain import plain
 
@@ -88,7 +90,7 @@ def headline_dots(report: Mapping[str, Any]) -> dict[str, list[Dot]]:
 
 
 def draw_pairs(report: dict[str, Any], origin: Origin) -> None:
-    """Every pair of judges as dots and a table, differences of models, all judges together."""
+    """Every pair of judges as dots and, behind a click, a table."""
     st.header("Pairs of judges", anchor=False)
     pairs = pair_rows(report["pairs"])
     if not pairs:
@@ -99,10 +101,9 @@ def draw_pairs(report: dict[str, Any], origin: Origin) -> None:
         figure = dots(found, title="Cohen's kappa", from_zero=True)
         draw_figure(figure, pairs, origin, key="agreement.pair_dots")
     if pairs:
-        with st.expander("The pairs as a table", expanded=not found):
-            draw_values(pairs, origin, key="agreement.pairs", reasons=report["pairs"])
-    draw_differences(report["differences"], origin, who=persons_of(report).lower())
-    draw_measures(report, origin)
+        key = "agreement.pairs"
+        draw = partial(draw_values, pairs, origin, key=key, reasons=report["pairs"])
+        draw_drawer("The pairs as a table", draw, key=f"{key}_drawer", is_open=not found)
 
 
 def pair_dots(pairs: Sequence[Mapping[str, Any]]) -> dict[str, list[Dot]]:
@@ -168,7 +169,8 @@ def draw_differences(
 
 
 def draw_measures(report: dict[str, Any], origin: Origin) -> None:
-    """The registered measures, among people and among all judges; help on each below."""
+    """Differences of models, then the registered measures, among people and among all judges."""
+    draw_differences(report["differences"], origin, who=persons_of(report).lower())
     st.header("All judges together", anchor=False)
     rows, figures = measure_rows(report), [dict(each) for _, _, each in measures_of(report)]
     draw_values(rows, origin, key="agreement.coefficients", reasons=figures)

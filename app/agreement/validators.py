@@ -1,6 +1,7 @@
 """Model judges as validators: kappa against cost, and the groups each would keep."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -8,11 +9,12 @@ import streamlit as st
 from analysis.agreement.judging_figures import is_placed, kappa_against_cost, kept_sets
 from analysis.agreement.validators import TITLES, kept_rows, validator_row
 from app.kit.figure import Origin, draw_figure, draw_rows
+from app.kit.page import draw_drawer
 from app.text.plain import plain
 
 
 def draw_validators(report: Mapping[str, Any], origin: Origin) -> None:
-    """Kappa against price, then the kept groups, each as a figure and a table."""
+    """Kappa against price, then the kept groups, each as a figure and, folded, a table."""
     validators = report["validators"]
     st.header("Agreement with people and price", anchor=False)
     rows = [validator_row(row) for row in validators]
@@ -23,18 +25,13 @@ def draw_validators(report: Mapping[str, Any], origin: Origin) -> None:
         if reason := why_not_placed(row):
             lacks = "is not in the figure" if has_figure else "cannot be placed"
             st.caption(plain(f"{row['judge']} {lacks}: {reason}."))
-    draw_rows(
-        rows,
-        origin,
-        key="validators.prices",
-        column_config={
-            "Kappa with people": st.column_config.NumberColumn(format="%.4f"),
-            "95 % from": st.column_config.NumberColumn(format="%.4f"),
-            "to": st.column_config.NumberColumn(format="%.4f"),
-            "USD per 1,000 items": st.column_config.NumberColumn(format="%.4f"),
-            "Items passed, %": st.column_config.NumberColumn(format="%.1f"),
-        },
-    )
+    number = st.column_config.NumberColumn(format="%.4f")
+    names = ("Kappa with people", "95 % from", "to", "USD per 1,000 items")
+    columns = dict.fromkeys(names, number)
+    columns["Items passed, %"] = st.column_config.NumberColumn(format="%.1f")
+    key = "validators.prices"
+    draw = partial(draw_rows, rows, origin, key=key, column_config=columns)
+    draw_drawer("The judges as a table", draw, key=f"{key}_drawer")
     draw_kept(report, origin)
     _draw_unused_models(report["not_asked"], origin)
 
@@ -43,21 +40,21 @@ def _draw_unused_models(models: Sequence[Mapping[str, Any]], origin: Origin) -> 
     """The estimated cost of models in the price table that have not judged yet."""
     if not models:
         return
-    with st.expander("Estimated cost of other models"):
+    key = "validators.not_asked"
+
+    def draw() -> None:
         rows = [
             {"Model": row["model"], "USD per 1,000 items": row["usd_per_1000_items"]}
             for row in sorted(models, key=lambda row: row["usd_per_1000_items"])
         ]
-        draw_rows(
-            rows,
-            origin,
-            key="validators.not_asked",
-            column_config={"USD per 1,000 items": st.column_config.NumberColumn(format="%.4f")},
-        )
+        number = st.column_config.NumberColumn(format="%.4f")
+        draw_rows(rows, origin, key=key, column_config={"USD per 1,000 items": number})
         st.caption(
             "Estimated from the price table and the length of this run's items, without any call. "
             "Their agreement with people is known once they have judged a study."
         )
+
+    draw_drawer("Estimated cost of other models", draw, key=f"{key}_drawer")
 
 
 def draw_kept(report: Mapping[str, Any], origin: Origin) -> None:
@@ -76,19 +73,17 @@ def draw_kept(report: Mapping[str, Any], origin: Origin) -> None:
     if not report["policies"]:
         st.caption("A vote needs two model judges that answered every item of a group.")
     shown = [{TITLES[name]: row[name] for name in TITLES} for row in rows]
-    draw_rows(
-        shown,
-        origin,
-        key="validators.kept_table",
-        column_config={
-            TITLES["kept_groups_in_part"]: st.column_config.NumberColumn(
-                help="Groups that the run kept, not all of whose items were judged here."
-            ),
-            TITLES["surely_dropped_of_them"]: st.column_config.NumberColumn(
-                help="Of those judged in part: dropped whatever the missing answers are."
-            ),
-        },
-    )
+    columns = {
+        TITLES["kept_groups_in_part"]: st.column_config.NumberColumn(
+            help="Groups that the run kept, not all of whose items were judged here."
+        ),
+        TITLES["surely_dropped_of_them"]: st.column_config.NumberColumn(
+            help="Of those judged in part: dropped whatever the missing answers are."
+        ),
+    }
+    key = "validators.kept_table"
+    draw = partial(draw_rows, shown, origin, key=key, column_config=columns)
+    draw_drawer("The groups as a table", draw, key=f"{key}_drawer", is_open=not complete)
 
 
 def why_not_placed(row: Mapping[str, Any]) -> str:

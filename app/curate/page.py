@@ -1,6 +1,7 @@
 """Curate page: start a run, watch its funnel while it works, resume a stopped one."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -32,7 +33,14 @@ from app.kit.choice import choose
 from app.kit.fields import draw_fields, values_of_form
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.frame.links import page_link
-from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels, draw_status
+from app.kit.page import (
+    draw_drawer,
+    draw_empty,
+    draw_hand_off,
+    draw_heading,
+    draw_labels,
+    draw_status,
+)
 from app.operations import recipes
 from app.operations.overview import run as run_now
 from app.operations.overview.frame import PageDataset
@@ -244,8 +252,14 @@ if chosen is None or of_dataset is None or not of_dataset.has_pairs:
     st.stop()
 runs = of_dataset.runs
 is_new = not runs or not {"new", "pairs"}.isdisjoint(st.query_params)
-with st.expander("New run", icon=":material/add:", expanded=is_new):
-    draw_form(user, chosen)
+draw_drawer(
+    "New run",
+    partial(draw_form, user, chosen),
+    key="curate.new",
+    field="curate.recipe",
+    icon=":material/add:",
+    is_open=is_new,
+)
 job_id = of_dataset.job_id or st.session_state.get("curate.job")
 if job_id is not None:
     follow_job(job_id, key="curate.follow")

@@ -12,6 +12,7 @@ from app.access.session_user import failures_shown
 from app.jobs_page.actions import read_job, read_metrics
 from app.jobs_page.card import LIVE
 from app.kit.figure import draw_downloads, draw_plot, side_by_side
+from app.kit.page import draw_drawer
 from app.text.numbers import counted
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def draw_curves(job_ids: Sequence[int], *, key: str, names: Mapping[int, str]) -
 
 def _draw_controls(key: str) -> tuple[float, float]:
     """How much the curves are smoothed, and which share of the steps is shown."""
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         smoothing = st.slider(
             "Smoothing",
             *(0.0, 0.99, 0.0, 0.01),
@@ -168,8 +169,8 @@ def _draw(job_ids: Sequence[int], key: str, names: Mapping[int, str], is_live: b
         shown = [name for name in ordered if name in OPEN] or ordered[:1]
         _draw_side_by_side({name: lines[name] for name in shown}, key)
         if rest := {name: lines[name] for name in ordered if name not in shown}:
-            with st.expander(counted(len(rest), "more curve"), key=f"{key}.more"):
-                _draw_side_by_side(rest, key)
+            draw = partial(_draw_side_by_side, rest, key)
+            draw_drawer(counted(len(rest), "more curve"), draw, key=f"{key}.more")
 
 
 def _draw_side_by_side(

@@ -173,9 +173,9 @@ def draw_study(user: SessionUser, found: Sequence[StudySummary]) -> None:
     draw_pages(total, key="answers.page", rows=ROWS)
 
 
-draw_page_language()
 st.title(say("answers.title"), anchor=False)
 st.caption(say("answers.lead"))
+draw_page_language()
 with failures_shown(language_now()):
     user = signed_in_user()
     # answers of a closed one are its result

@@ -15,10 +15,12 @@ def in_words(detail: Mapping[str, Any] | None) -> str:
 
 
 def _value(name: str, value: Any) -> str:
+    if value in (None, "", []):
+        return "–"
     if isinstance(value, str):
         return value[:HASH] if name.endswith("sha256") else value
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list) and all(isinstance(part, str | int) for part in value):
         return " ".join(map(str, value))
-    return "–" if value is None else json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False)

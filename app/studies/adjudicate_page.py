@@ -115,7 +115,9 @@ def listed(study: StudySummary, each: DisagreementRow, *, with_kind: bool) -> di
         "Open": f"adjudicate?study={study.id}&item={each.item_id}",
         "Disagreement": each.disagreement,
         "People": each.judges,
-        "Answers": ", ".join(f"{count} × {answer}" for answer, count in each.answers.items()),
+        "Answers": ", ".join(
+            f"{count} × {answer.replace('_', ' ')}" for answer, count in each.answers.items()
+        ),
         "Decided": each.is_decided,
         "Question": each.question,
         **({"Kind": each.kind} if with_kind else {}),
@@ -165,7 +167,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
     )
     shown = st.selectbox("Show", list(CHOICES), key="adjudicate.show", width=180)
 item = st.query_params.get("item", "")
-if not chosen.done and not item:
+if not item and not adjudication.is_judged(user, chosen.id):
     draw_nothing(chosen)
     st.stop()
 draw_desk(chosen, int(item) if item.isdecimal() else None, CHOICES[shown or "disputed"])

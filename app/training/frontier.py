@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from app.kit.figure import draw_downloads, draw_plot, side_by_side
+from app.kit.page import draw_drawer
 from app.text.numbers import counted
 from app.text.plain import plain
 
@@ -97,23 +98,26 @@ def frontier_rows(points: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def draw_frontier() -> None:
     """The two figures, with the set that they were measured on."""
+    draw_drawer("Gain against loss, measured on the demo's set", _draw, key="train.frontier_drawer")
+
+
+def _draw() -> None:
     from analysis.figures.printed import printed
 
     found = json.loads(FILE.read_text(encoding="utf-8"))
     points = found["points"]
-    with st.expander("Gain against loss, measured on the demo's set"):
-        st.caption(
-            plain(
-                f"{found['set']}; {found['model']}; {counted(len(points), 'point')}, trained minus "
-                "base on the same held-out groups. Points are means over seeds, bars reach from "
-                "the lowest to the highest seed, rings are of one seed; none is of a training of "
-                "yours."
-            )
+    st.caption(
+        plain(
+            f"{found['set']}; {found['model']}; {counted(len(points), 'point')}, trained minus "
+            "base on the same held-out groups. Points are means over seeds, bars reach from "
+            "the lowest to the highest seed, rings are of one seed; none is of a training of "
+            "yours."
         )
-        for loss, column in zip(LOSSES, side_by_side(2, key="train.frontier"), strict=True):
-            with column:
-                figure = frontier_figure(points, loss)
-                key = f"train.frontier.{loss}"
-                draw_plot(figure, key=f"{key}.figure")
-                rows = frontier_rows(points)
-                draw_downloads(rows, key=key, picture=partial(printed, figure))
+    )
+    for loss, column in zip(LOSSES, side_by_side(2, key="train.frontier"), strict=True):
+        with column:
+            figure = frontier_figure(points, loss)
+            key = f"train.frontier.{loss}"
+            draw_plot(figure, key=f"{key}.figure")
+            rows = frontier_rows(points)
+            draw_downloads(rows, key=key, picture=partial(printed, figure))

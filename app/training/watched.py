@@ -16,7 +16,7 @@ from app.jobs_page.actions import read_job
 from app.jobs_page.card import LIVE
 from app.jobs_page.curves import PROBE
 from app.kit.figure import draw_downloads, draw_plot, draw_rows
-from app.kit.page import draw_hand_off
+from app.kit.page import draw_drawer, draw_hand_off
 from app.models.try_it import draw_change
 from app.operations import jobs, try_it
 from app.operations.try_it import LOST, UNCHANGED, Examples
@@ -123,13 +123,18 @@ def _draw_shown(job: Job) -> None:
     if measured := (job.result or {}).get("estimate"):
         st.info(measured_text(measured))
     if batch := job.shown.get("batch"):
-        with st.expander("Texts of the first batch, as the model sees them"):
-            for column, texts in batch.items():
-                for text in texts:
-                    draw_text(text, label=TITLES.get(column, column))
+        label = "Texts of the first batch, as the model sees them"
+        draw_drawer(label, partial(_draw_batch, batch), key="train.batch")
     if probes := job.shown.get("probes"):
-        with st.expander("Probe items: rank of the positive passage"):
-            _draw_probes(job.id, probes)
+        label = "Probe items: rank of the positive passage"
+        draw = partial(_draw_probes, job.id, probes)
+        draw_drawer(label, draw, key="train.probes_drawer", field="train.probe")
+
+
+def _draw_batch(batch: Mapping[str, Sequence[str]]) -> None:
+    for column, texts in batch.items():
+        for text in texts:
+            draw_text(text, label=TITLES.get(column, column))
 
 
 def _draw_scores(job: Job) -> None:
@@ -150,17 +155,26 @@ def _draw_scores(job: Job) -> None:
             draw_change(stored, partial(_examples, job.id), key="train.change")
     if stored:
         draw_hand_off("try_it", "Try the model on a query of your own")
-    with st.expander("Every measure, with its controls and intervals"):
-        _draw_measures(rows, SCORES, key="train.scores")
-        st.caption(
-            "Query alone, Instruction alone: the trained model reads one half of the text. A flip "
-            "that one of them also reaches shows no joint reading of both."
-        )
-        if intervals:
-            _draw_measures(intervals, INTERVALS, key="train.intervals")
-            st.caption(HELD_OUT_INTERVALS)
-        for note in score_notes(job.result or {}):
-            st.caption(plain(f"{note[0].upper()}{note[1:]}"))
+    draw_drawer(
+        "Every measure, with its controls and intervals",
+        partial(_draw_every_measure, rows, intervals, score_notes(job.result or {})),
+        key="train.measures",
+    )
+
+
+def _draw_every_measure(
+    rows: Sequence[MeasuredRow], intervals: Sequence[IntervalRow], notes: Sequence[str]
+) -> None:
+    _draw_measures(rows, SCORES, key="train.scores")
+    st.caption(
+        "Query alone, Instruction alone: the trained model reads one half of the text. A flip "
+        "that one of them also reaches shows no joint reading of both."
+    )
+    if intervals:
+        _draw_measures(intervals, INTERVALS, key="train.intervals")
+        st.caption(HELD_OUT_INTERVALS)
+    for note in notes:
+        st.caption(plain(f"{note[0].upper()}{note[1:]}"))
 
 
 def _examples(job_id: int, kind: str) -> Examples:

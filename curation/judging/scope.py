@@ -8,13 +8,12 @@ only where its items are a sample of the run.
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import exists, func, select
 from sqlalchemy.orm import Session
 
 from curation.judging.sampling import describe_sampling
 from curation.rules.language import name_of
+from db.run.validations import groups_with_items
 from db.study.studies import compose, get_study
-from db.tables import Group, Item
 
 
 @dataclass(frozen=True)
@@ -31,12 +30,7 @@ def study_scope(session: Session, study_id: int) -> Scope:
     study = get_study(session, study_id)
     in_run: dict[str, int] = {}
     if study.run_id is not None:
-        counted = session.execute(
-            select(Group.verdict, func.count())
-            .where(Group.run_id == study.run_id, exists().where(Item.group_id == Group.id))
-            .group_by(Group.verdict)
-        )
-        in_run = {verdict: number for verdict, number in counted if verdict is not None}
+        in_run = groups_with_items(session, study.run_id)
     return describe_scope(study.settings, compose(session, study_id).verdicts, in_run)
 
 

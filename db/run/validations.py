@@ -170,6 +170,24 @@ def answers_version(session: Session, run_id: int) -> tuple[object, ...]:
     return (*(newest or ()), current, newest_item, *verdicts)
 
 
+def groups_with_items(session: Session, run_id: int) -> dict[str, int]:
+    """How many of the run's groups have items, by verdict; kept while neither changes."""
+    state = (session.scalar(select(func.max(Item.id))), *_verdicts(session, run_id))
+    query = (
+        select(Group.verdict, func.count())
+        .where(Group.run_id == run_id, Group.verdict.is_not(None))
+        .where(exists().where(Item.group_id == Group.id))
+        .group_by(Group.verdict)
+    )
+    return kept(
+        session,
+        "judged groups",
+        run_id,
+        state,
+        lambda: {str(verdict): number for verdict, number in session.execute(query)},
+    )
+
+
 def _verdicts(session: Session, run_id: int) -> list[tuple[str | None, int, int]]:
     """The number of the run's groups by verdict, and the sum of their ids."""
     rows = session.execute(

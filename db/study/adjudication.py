@@ -272,6 +272,12 @@ def _judged_ids(session: Session, study_id: int, among: Set[int] | None) -> set[
     }
 
 
+def is_judged(session: Session, study_id: int) -> bool:
+    """Whether a person has judged an item of the study, assigned or imported."""
+    found = select(Judgment.id).where(*_by_people(session, study_id)).limit(1)
+    return session.scalar(found) is not None
+
+
 def decided_ids(session: Session, study_id: int) -> set[int]:
     """The items of the study that an adjudicator has decided."""
     judges = list(session.scalars(select(Judge.id).where(Judge.kind == "adjudicator")))

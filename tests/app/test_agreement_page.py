@@ -62,7 +62,7 @@ def test_a_full_study_shows_its_means_tables_and_items(sqlite_store: Store) -> N
     assert not page.exception
     metrics = {metric.label: metric.value for metric in page.metric}
     assert metrics["People with people"] == "0.750"  # p_o 7/8, p_e (4·5 + 4·3)/64 = 1/2
-    frames = [frame.value for frame in page.dataframe]
+    frames = [frame.value for frame in tab(page, "Measures").dataframe]
     assert any("Krippendorff's alpha" in list(frame.get("Measure", [])) for frame in frames)
     assert any("Difference of kappa" in frame for frame in frames)
     # the reader may judge these items themselves, until the study is closed
@@ -225,7 +225,9 @@ def test_a_person_who_fails_gold_or_is_too_fast_is_named_with_the_figure_without
     printed = inf("analyze", "agreement", "--study", 1).out
     assert "Flagged: cas" in printed
     assert WITHOUT in printed and WITHOUT_LOW in printed  # a column of the tables
-    tables = [each.value for each in open_tab(page, "Pairs", key="agreement.tab").dataframe]
+    page.session_state["agreement.pairs_drawer"] = True
+    tables = [each.value for each in tab(page, "Pairs").dataframe]
+    tables += [each.value for each in tab(page, "Measures").dataframe]
     tables += [each.value for each in open_tab(page, "Judges", key="agreement.tab").dataframe]
     without = [table for table in tables if WITHOUT in table]
     assert len(without) >= 3

@@ -109,6 +109,17 @@ def test_the_list_is_by_disagreement_and_filtered(store: Store, tmp_path: Path) 
         rows(owner("cora"), study_id, kind="nope")
 
 
+def test_answers_without_assignments_are_adjudicated_on_the_page(
+    sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Imported answers have none: the page took a study of them for one that nobody judged."""
+    monkeypatch.setenv("INF_DATABASE_URL", sqlite_store.url)
+    study_id = asked_study(sqlite_store, tmp_path)
+    page = open_page("adjudicate", study=str(study_id))
+    assert not page.exception
+    assert len([one for one in page.dataframe if "Open" in one.value]) == 1
+
+
 def test_command_route_and_page_have_the_same_rows(
     sqlite_store: Store, inf: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
 ) -> None:

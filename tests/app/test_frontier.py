@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app_pages import open_page, words
+from app_pages import open_drawers, open_page, words
 from full_store import fill
 
 from analysis.figures.printed import printed
@@ -53,7 +53,7 @@ def test_the_stored_points_name_their_set_and_their_seeds() -> None:
 
 def test_the_train_page_shows_the_figures_as_of_the_demos_set(sqlite_store: Store) -> None:
     fill(sqlite_store)
-    at = open_page("train")
+    at = open_drawers(open_page("train"), "train.frontier_drawer")
     page = words(at)
     assert "none is of a training of yours" in page.replace("\\", "")
     assert [one.label for one in at.expander if "demo's set" in one.label]

@@ -300,7 +300,7 @@ def test_the_page_says_how_many_stored_answers_a_run_would_take_and_stores_no_ru
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         run_curation(sqlite_store, dataset="small", provider="openai", settings=["model=small"])
     runs = count_rows(sqlite_store, "run")
-    at = open_page("curate")
+    at = open_page("curate", new="1")
     at.selectbox(key="curate.provider").select("openai").run()
     at.text_area(key="curate.settings").set_value("model=small").run()
     at.toggle(key="curate.estimate").set_value(True).run()

@@ -3,7 +3,7 @@
 import tomllib
 
 import pytest
-from app_pages import open_page, page_path, sign_in, words
+from app_pages import open_drawers, open_page, page_path, sign_in, words
 from full_store import fill
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
@@ -322,12 +322,21 @@ def test_a_watched_training_shows_its_batch_and_where_its_probes_stand(
             for step, rank in enumerate(ranks):
                 jobs.record_metrics(session, job.id, step, {f"probe/0/{name}": rank})
         session.commit()
-    at = open_page("train")
+    at = open_drawers(open_page("train"), "train.batch", "train.probes_drawer")
     shown = words(at)
     assert "[CLS] it is 80 [SEP]" in shown and "No &lt;b&gt;figures&lt;/b&gt;." in shown
     rows = [table.value for table in at.dataframe if "Rank under I+" in table.value]
     assert rows[0]["Rank under I+"].tolist() == ["3 → 1"]
     assert rows[0]["Rank under I-"].tolist() == ["2 → 5"]
+
+
+def test_folded_figures_come_once_they_are_opened(sqlite_store: Store) -> None:
+    """Drawn with the page, they made an empty browser wait for 0.4 s more."""
+    fill(sqlite_store)
+    at = open_page("train")
+    assert len(at.get("plotly_chart")) == 1  # the loss
+    at = open_drawers(at, "train.curves.more", "train.frontier_drawer")
+    assert len(at.get("plotly_chart")) == 5
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What `inf train` and the Train page print of a training's held-out groups."""
 
 import pytest
+from app_pages import open_drawers
 from streamlit.testing.v1 import AppTest
 
 from app.cli.trainings import _trained
@@ -61,7 +62,8 @@ def test_the_train_page_shows_the_intervals_and_what_is_ranked() -> None:
 
         _draw_scores(Job(kind="train", config={}, result=result))
 
-    at = AppTest.from_function(page, default_timeout=60, kwargs={"result": RESULT}).run()
+    at = AppTest.from_function(page, default_timeout=60, kwargs={"result": RESULT})
+    open_drawers(at, "train.measures")
     assert not at.exception
     assert at.dataframe[1].value.loc[[0], ["base_low", "trained_high"]].to_numpy().tolist() == [
         [0.25, 0.9]

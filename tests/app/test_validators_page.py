@@ -2,13 +2,20 @@
 
 from typing import Any
 
-from app_pages import open_page, words
+from app_pages import open_drawers, open_page, words
 from judged_study import answered_whole, judged
 from sqlalchemy import update
+from streamlit.testing.v1 import AppTest
 
 from app.agreement.validators import validators_sentence
 from db.store.store import Store
 from db.tables import Call, Group
+
+
+def open_tables() -> AppTest:
+    """The page with its tables, which are folded below figures."""
+    tables = ("validators.prices_drawer", "validators.kept_table_drawer")
+    return open_drawers(open_page("validators"), *tables)
 
 
 def test_price_kappa_kept_sets_and_votes_stand_side_by_side(sqlite_store: Store) -> None:
@@ -29,7 +36,7 @@ def test_price_kappa_kept_sets_and_votes_stand_side_by_side(sqlite_store: Store)
             )
         )
         session.commit()
-    page = open_page("validators")
+    page = open_tables()
     assert not page.exception
     tables = [frame.value for frame in page.dataframe]
     prices = dict(zip(tables[0]["Judge"], tables[0]["USD per 1,000 items"], strict=True))
@@ -76,7 +83,7 @@ def test_a_judge_without_stored_calls_has_an_estimated_price(sqlite_store: Store
     judged(sqlite_store, {"ann": "ppnnpp"})
     letters = ["yyy", "yyy", "nyy", "nyy", "yyy", "yyn"]
     answered_whole(sqlite_store, "GPT", "gpt-4o-mini", letters)
-    page = open_page("validators")
+    page = open_tables()
     assert not page.exception
     row = page.dataframe[0].value.iloc[0]
     assert (row["Judge"], row["Price from"]) == ("GPT", "estimate")
@@ -85,7 +92,7 @@ def test_a_judge_without_stored_calls_has_an_estimated_price(sqlite_store: Store
 
 def test_a_vote_of_chosen_judges_stands_in_the_command(sqlite_store: Store) -> None:
     judged(sqlite_store, {"ann": "pp", "GPT": "pp", "O3": "pn"})
-    page = open_page("validators")
+    page = open_tables()
     page.multiselect(key="validators.voters").set_value(["GPT", "O3"]).run()
     assert not page.exception
     shown = words(page).replace("\\", "")
@@ -98,9 +105,9 @@ def test_a_vote_of_chosen_judges_stands_in_the_command(sqlite_store: Store) -> N
 
 def test_a_run_without_models_and_a_study_of_one_answer_say_why(sqlite_store: Store) -> None:
     judged(sqlite_store, {"ann": "pppp"})
-    assert "No model has judged items of this run" in words(open_page("validators"))
+    assert "No model has judged items of this run" in words(open_tables())
     answered_whole(sqlite_store, "GPT", "gpt", ["yyy", "yyy", "yyy", "yyy"])
-    shown = words(open_page("validators")).replace("\\", "")
+    shown = words(open_tables()).replace("\\", "")
     assert "GPT cannot be placed: no call in which gpt judged is stored" in shown
     assert "A vote needs two model judges" in shown
 
@@ -110,7 +117,7 @@ def test_a_kept_report_follows_answers_and_verdicts(sqlite_store: Store) -> None
     answered_whole(sqlite_store, "GPT", "gpt", ["yyy", "yyy", "yyy", "nyy"])
 
     def row(judge: str) -> Any:
-        page = open_page("validators")
+        page = open_tables()
         assert not page.exception
         return page.dataframe[1].value.set_index("Validator").loc[judge]
 

@@ -116,6 +116,12 @@ class AdjudicationCard(SparseRow):
     left: int
 
 
+def is_judged(actor: Actor, study_id: int) -> bool:
+    """Whether a person has judged an item of the study, assigned or imported."""
+    with reading(actor, RIGHT) as session:
+        return adjudication.is_judged(session, study_id)
+
+
 def decide_and_show(
     actor: Actor,
     study_id: int,
