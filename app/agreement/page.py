@@ -172,7 +172,7 @@ def draw_small(study: StudySummary, seen: Seen) -> None:
         draw_verdict(
             figures["report"], estimated, scope, judged.circular, compared=is_compared(figures)
         )
-        draw_figures(study, figures, origin)
+        draw_figures(study, figures)
     draw_result_tabs(
         Results(
             study.id,
@@ -237,7 +237,7 @@ def draw_large(study: StudySummary, seen: Seen) -> None:
         stored.circular,
         compared=is_compared(figures),
     )
-    draw_figures(study, figures, origin)
+    draw_figures(study, figures)
     draw_result_tabs(Results(study.id, figures, figures["about"], command, origin))
     draw_downloads(study, figures, command)
 
@@ -248,7 +248,7 @@ def is_compared(figures: Mapping[str, Any]) -> bool:
     return bool(pairs["with_enough_items"] + pairs["with_fewer"])
 
 
-def draw_figures(study: StudySummary, figures: dict[str, Any], origin: Origin) -> None:
+def draw_figures(study: StudySummary, figures: dict[str, Any]) -> None:
     """The headline figures, or that nothing can be compared yet."""
     with labels:
         draw_labels(
@@ -256,7 +256,7 @@ def draw_figures(study: StudySummary, figures: dict[str, Any], origin: Origin) -
             simulated=figures["report"]["simulated"],
         )
     if is_compared(figures):
-        draw_report(figures["report"], origin)
+        draw_report(figures["report"])
     else:
         judges = figures["report"]["judges"]
         if all(judge["kind"] == "model" for judge in judges):

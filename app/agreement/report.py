@@ -34,8 +34,8 @@ MAX_DOTS = 40  # rows of a figure; the table has all
 KAPPA = st.column_config.NumberColumn(format="%.4f")
 
 
-def draw_report(report: dict[str, Any], origin: Origin) -> None:
-    """The headline figures; where none is defined, the pairs of judges that have a value."""
+def draw_report(report: dict[str, Any]) -> None:
+    """The headline values; where none is defined, the pairs of judges that have a value."""
     if report["simulated"]:
         st.warning(
             "The people of this study are simulated judges: a demonstration, not evidence.",
@@ -65,10 +65,13 @@ def draw_report(report: dict[str, Any], origin: Origin) -> None:
     )
     if sentence := rest_sentence(report):
         st.caption(plain(sentence))
-    if is_known:
-        st.header(f"Models with {who[0].lower()}{who[1:]}", anchor=False)
-        figure = dots(headline_dots(report), title="agreement beyond chance", from_zero=True)
-        draw_figure(figure, bar_rows(report), origin, key="agreement.headlines")
+
+
+def draw_headlines(report: Mapping[str, Any], origin: Origin) -> None:
+    """People with each other and models with them, as dots."""
+    st.header(f"Models with {persons_of(report).lower()}", anchor=False)
+    figure = dots(headline_dots(report), title="agreement beyond chance", from_zero=True)
+    draw_figure(figure, bar_rows(report), origin, key="agreement.headlines")
 
 
 def headline_dots(report: Mapping[str, Any]) -> dict[str, list[Dot]]:

@@ -17,7 +17,13 @@ from app.agreement import actions
 from app.agreement.actions import add_planned
 from app.agreement.disagreement import draw_disagreement
 from app.agreement.judges import draw_consensus, draw_judges
-from app.agreement.report import draw_flag_note, draw_measures, draw_pairs
+from app.agreement.report import (
+    draw_flag_note,
+    draw_headlines,
+    draw_measures,
+    draw_pairs,
+    headline_dots,
+)
 from app.agreement.verdict import draw_about_run, draw_thresholds
 from app.kit.figure import Origin, draw_figure
 from app.kit.page import draw_drawer, draw_table, draw_tabs
@@ -111,11 +117,14 @@ class Results:
 
 
 def draw_result_tabs(found: Results) -> None:
-    """Pairs, measures and the whole run, where there are any; then over time, judges and items."""
+    """People, pairs, measures and the run, where there are any; then over time, judges, items."""
     parts: dict[str, Callable[[], object]] = {}
-    if any(pair["items"] for pair in found.figures["report"]["pairs"]):
-        parts["Pairs"] = partial(draw_pairs, found.figures["report"], found.origin)
-        parts["Measures"] = partial(draw_measures, found.figures["report"], found.origin)
+    report = found.figures["report"]
+    if headline_dots(report):
+        parts["People and models"] = partial(draw_headlines, report, found.origin)
+    if any(pair["items"] for pair in report["pairs"]):
+        parts["Pairs"] = partial(draw_pairs, report, found.origin)
+        parts["Measures"] = partial(draw_measures, report, found.origin)
     if found.about is not None and found.about["known"]:
         parts["Whole run"] = partial(_draw_run, found, found.about)
     over_time = replace(found.origin, command=f"{found.command} --over-time")

@@ -183,7 +183,7 @@ def test_judges_who_never_met_or_always_say_the_same_are_undefined(sqlite_store:
 
 def test_three_people_have_alpha_and_a_pair_of_few_items_is_a_count(sqlite_store: Store) -> None:
     judged(sqlite_store, {"ann": "ppnnppnn", "bob": "ppnnppnp", "cas": "pppnppnn"})
-    page = open_page("agreement")
+    page = tab(open_page("agreement"), "Pairs")
     assert not page.exception
     # n = 24, 14 of them p; two items of three where one differs: 2 · (9 - 5)/2 = 4
     alpha = 1 - 23 * 4 / (24**2 - 14**2 - 10**2)
@@ -331,15 +331,16 @@ def test_every_figure_has_its_numbers_its_data_and_its_command(sqlite_store: Sto
     assert "36 judgments of study 1, latest no\\. 36" in words(page)
     command = "inf analyze agreement --study 1 --json"
     # with Figure 4: the pairs, the windows, the judges, the confusion of two judges
-    for name, figures, option in (
-        ("Pairs", 2, ""),
-        ("Over time", 2, " --over-time"),
-        ("Judges", 2, " --by-judge"),
-        ("Items", 2, ""),
+    for name, option in (
+        ("People and models", ""),
+        ("Pairs", ""),
+        ("Over time", " --over-time"),
+        ("Judges", " --by-judge"),
+        ("Items", ""),
     ):
         tab(page, name)
         assert not page.exception
-        assert len(page.get("plotly_chart")) == figures, name
+        assert len(page.get("plotly_chart")) == 1, name
         assert command + option in words(page), name
 
 

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pandas as pd
-from app_pages import open_page, open_tab
+from app_pages import open_drawers, open_page, open_tab
 from grown_dataset import grown
 from judged_study import answered_whole, judged
 from measured import described, kept, mapped
@@ -47,11 +47,19 @@ def test_agreement_and_validators(sqlite_store: Store) -> None:
     for name, model in (("GPT", "gpt-4o-mini"), ("O3", "o3-mini")):
         answers = ["yyy", "nyy", "yyy", "nyy", "yyy", "yyn"] * 2
         answered_whole(sqlite_store, name, model, answers)
-    page = open_page("agreement")
-    # beside the bars: pairs, matrix, differences, coefficients; windows; judges; confusion
-    for name, least in (("Pairs", 5), ("Over time", 2), ("Judges", 2), ("Items", 2)):
+    page = open_drawers(open_page("agreement"), "agreement.pairs_drawer")
+    # figures and tables: the pairs' both; differences, coefficients; the judges' both; confusion
+    for name, least in (
+        ("People and models", 1),
+        ("Pairs", 2),
+        ("Measures", 2),
+        ("Over time", 1),
+        ("Judges", 2),
+        ("Items", 1),
+    ):
         shown_and_offered(open_tab(page, name, key="agreement.tab"), least)
-    shown_and_offered(open_page("validators"), 4)
+    tables = ("validators.prices_drawer", "validators.kept_table_drawer")
+    shown_and_offered(open_drawers(open_page("validators"), *tables), 4)
 
 
 def test_diversity_and_overlaps(sqlite_store: Store) -> None:

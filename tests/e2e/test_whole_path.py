@@ -106,6 +106,7 @@ def test_from_pairs_to_a_trained_and_evaluated_model_by_mouse_and_keyboard(
         open_view(page, "Studies")
         press(page, "studies.closed")
         open_view(page, "Agreement")
+        page.get_by_role("tab", name="Pairs").click()
         expect(page.get_by_text("Pairs of judges", exact=True)).to_be_visible()
 
         open_view(page, "Diversity")
