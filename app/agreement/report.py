@@ -67,7 +67,7 @@ def draw_report(report: dict[str, Any]) -> None:
         st.caption(plain(sentence))
 
 
-def draw_headlines(report: Mapping[str, Any], origin: Origin) -> None:
+def draw_headlines(report: dict[str, Any], origin: Origin) -> None:
     """People with each other and models with them, as dots."""
     st.header(f"Models with {persons_of(report).lower()}", anchor=False)
     figure = dots(headline_dots(report), title="agreement beyond chance", from_zero=True)

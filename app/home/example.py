@@ -13,6 +13,7 @@ from typing import Final
 import streamlit as st
 
 from app.access.identity import SessionUser
+from app.kit.page import draw_drawer
 from app.operations.overview.home import EXAMPLE, may_show_example
 from app.text.plain import plain
 from app.text.texts import draw_text
@@ -44,34 +45,38 @@ def draw_example(user: SessionUser, *, is_open: bool) -> None:
     """The example in an expander; nothing where it is hidden from the user."""
     if not may_show_example(user):
         return
+    label = "What is a group?"
+    draw_drawer(label, _draw, key="home.example", icon=":material/help:", is_open=is_open)
+
+
+def _draw() -> None:
     texts = example_texts()
     query = texts["query"]
-    with st.expander("What is a group?", icon=":material/help:", expanded=is_open):
-        st.markdown(plain(LEAD.format(query)))
-        columns = st.container(key="side_by_side-home-example").columns(3)
-        for column, title, instruction, of_query, passage in (
-            (columns[0], "The real pair", "instruction_positive", query, "passage_positive"),
-            (
-                columns[1],
-                "Another instruction",
-                "instruction_negative",
-                query,
-                "passage_instruction_negative",
-            ),
-            (
-                columns[2],
-                "Another query",
-                "instruction_positive",
-                texts["query_negative"],
-                "passage_query_negative",
-            ),
-        ):
-            with column.container(border=True):
-                st.markdown(f"**{title}**")
-                draw_text(texts[instruction], label="Instruction", whole=True)
-                draw_text(of_query, label="Query")
-                draw_text(texts[passage], label="Right passage", whole=True)
-        st.caption(CHECK)
+    st.markdown(plain(LEAD.format(query)))
+    columns = st.container(key="side_by_side-home-example").columns(3)
+    for column, title, instruction, of_query, passage in (
+        (columns[0], "The real pair", "instruction_positive", query, "passage_positive"),
+        (
+            columns[1],
+            "Another instruction",
+            "instruction_negative",
+            query,
+            "passage_instruction_negative",
+        ),
+        (
+            columns[2],
+            "Another query",
+            "instruction_positive",
+            texts["query_negative"],
+            "passage_query_negative",
+        ),
+    ):
+        with column.container(border=True):
+            st.markdown(f"**{title}**")
+            draw_text(texts[instruction], label="Instruction", whole=True)
+            draw_text(of_query, label="Query")
+            draw_text(texts[passage], label="Right passage", whole=True)
+    st.caption(CHECK)
 
 
 def _row(path: Path, key: str, value: str) -> dict[str, str]:

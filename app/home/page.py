@@ -29,7 +29,7 @@ from app.jobs_page.card import follow_job
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.frame.links import go_to, page_link
 from app.kit.menu import may_open
-from app.kit.page import draw_command, draw_heading, draw_labels, draw_link
+from app.kit.page import draw_command, draw_drawer, draw_heading, draw_labels, draw_link
 from app.models.try_it import draw_swap
 from app.operations import try_it
 from app.operations.overview import demo
@@ -136,6 +136,11 @@ def draw_step(step: Step) -> None:
         st.caption(plain(step.state), width="stretch")
 
 
+def draw_steps(steps: Sequence[Step]) -> None:
+    for each in steps:
+        draw_step(each)
+
+
 def draw_newest_model(user: SessionUser, model: OfModel | None) -> None:
     """A held-out query of the dataset's newest model; of another dataset's nothing."""
     if model is None or model.checkpoint is None or not may_open(user, "try_it"):
@@ -188,6 +193,4 @@ draw_agreement(own)
 draw_newest_model(user, line.figures.of_model)
 draw_lights(line.quality.lights)
 draw_example(user, is_open=not found.reviews)
-with st.expander("All steps", icon=":material/checklist:"):
-    for each in steps:
-        draw_step(each)
+draw_drawer("All steps", partial(draw_steps, steps), key="home.steps", icon=":material/checklist:")
