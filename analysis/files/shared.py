@@ -14,6 +14,7 @@ longer the less often. `store.json` names the store that all of this is of.
 import hashlib
 import json
 import logging
+import os
 import platform
 import shlex
 import shutil
@@ -98,19 +99,35 @@ def withdraw(path: str | Path) -> None:
 def require_own_files(ids: Sequence[str]) -> None:
     """Raise Refused where INF_FILES has files of another store than that of these ids."""
     files, root = _root()
+    place = f"{root}/store.json"
     with _translated("store.json"):
         try:
-            found = json.loads(files.cat_file(f"{root}/store.json"))["store"]
+            content = files.cat_file(place)
         except FileNotFoundError:
-            _write(files, f"{root}/store.json", json.dumps({"store": ids[0]}).encode())
-            return
-    if found not in ids:
+            with suppress(FileExistsError):  # of two stores that begin together the first has it
+                _write(files, place, json.dumps({"store": ids[0]}).encode(), is_new=True)
+            time.sleep(WAIT_SECONDS)  # where the storage cannot refuse the second, the last one
+            content = files.cat_file(place)
+    if json.loads(content)["store"] not in ids:
         raise Refused(
             f"INF_FILES, {files_root()}, has the files of another store",
             "give each store a place of its own, such as a folder in it; where that store is gone, "
             "delete store.json there",
             code="files_of_another_store",
         )
+
+
+def drop_states(ended: Collection[str]) -> None:
+    """Delete the states of these trainings here and in INF_FILES: the machine that began one has
+    them still where another finished it, as has a storage that was away."""
+    if not files_root():
+        return
+    there = {path.name for path in (home() / TRAINING).glob("*")}
+    with suppress(NotFound):
+        there |= {name.removesuffix(".json") for name in _listed(TRAINING)}
+    for name in there & set(ended):
+        shutil.rmtree(home() / TRAINING / name, ignore_errors=True)
+        withdraw(home() / TRAINING / name)
 
 
 def share_the_rest() -> None:
@@ -179,9 +196,8 @@ def those_there(paths: Collection[str]) -> set[str]:
     found = {path for path in paths if Path(path).exists()}
     names = {path: name for path in paths if path not in found and (name := _name(path))}
     for folder in {name.partition("/")[0] for name in names.values()}:
-        files, root = _root()
-        with suppress(NotFound), _translated(folder):
-            listed = {str(each).rpartition("/")[2] for each in files.ls(f"{root}/{folder}", False)}
+        with suppress(NotFound):
+            listed = _listed(folder)
             found |= {path for path, name in names.items() if f"{Path(name).name}.json" in listed}
     return found
 
@@ -339,25 +355,39 @@ def _upload(
     _write(files, f"{place}.json", content)
 
 
+def _listed(folder: str) -> set[str]:
+    """The names in a folder of INF_FILES. Raises NotFound, InfError."""
+    files, root = _root()
+    with _translated(folder):
+        return {str(each).rpartition("/")[2] for each in files.ls(f"{root}/{folder}", False)}
+
+
 def _remove(files: Any, place: str) -> None:
     with suppress(FileNotFoundError):
         files.rm(place, recursive=True)
 
 
-def _write(files: Any, target: str, content: bytes) -> None:
-    """Write a file that is whole or not there, also where writing is no one step."""
+def _write(files: Any, target: str, content: bytes, *, is_new: bool = False) -> None:
+    """Write a file that is whole or not there, also where writing is no one step.
+
+    is_new: only where there is none, else it raises FileExistsError, if the storage can.
+    """
     files.makedirs(target.rpartition("/")[0], exist_ok=True)
     if "file" not in (files.protocol if isinstance(files.protocol, tuple) else (files.protocol,)):
-        files.pipe_file(target, content)
+        files.pipe_file(target, content, **({"mode": "create"} if is_new else {}))
         return
-    _replace(Path(target), content)
+    _replace(Path(target), content, is_new=is_new)
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _replace(path: Path, content: bytes, *, is_new: bool = False) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     part.write_bytes(content)
-    part.replace(path)
+    if is_new:
+        os.link(part, path)
+        part.unlink()
+    else:
+        part.replace(path)
 
 
 def _fetch(name: str, found: Files) -> None:

@@ -24,7 +24,7 @@ import psutil
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
-from analysis.files.shared import share_the_rest
+from analysis.files.shared import drop_states, share_the_rest
 from app.jobs import launching
 from app.jobs.entry import require_own_files
 from app.jobs.handed_over import left_ids, was_left
@@ -149,6 +149,10 @@ def supervise(store: Store, *, idle_seconds: float, places: list[Slot] | None = 
 def _share_the_rest(store: Store) -> None:
     try:
         require_own_files(store)
+        over = select(Job).where(Job.kind == "train", Job.status == "done")
+        with store.read() as session:
+            ended = [jobs.key_of(job) for job in session.scalars(over)]
+        drop_states(ended)
         share_the_rest()
     except (InfError, SQLAlchemyError) as error:  # another store's files: so is each job refused
         log.warning("%s", error)

@@ -70,6 +70,11 @@ def get_job(session: Session, job_id: int, *, lock: bool = False) -> Job:
     return job
 
 
+def key_of(job: Job) -> str:
+    """What its files are known by: a store restored from a backup gives its number to another."""
+    return f"job-{job.id}-{job.created_at:%Y%m%dT%H%M%S%f}"
+
+
 def list_jobs(
     session: Session,
     *,

@@ -26,12 +26,15 @@ from curation_runs import pairs_file
 from live_server import Server, free_port, serving
 from pgbouncer import write_certificate
 from remote_journey import journey
+from trainer_jobs import TINY
 from waiting import until
 
+from analysis.embed.embedding import encode
 from app.access.identity import COOKIE, owner
 from app.jobs import supervisors
+from app.jobs.launching import launch
 from app.jobs.supervisors import ensure_supervisor
-from app.operations import people
+from app.operations import analyses, models, people
 from app.operations.doors import tokens
 from app.operations.doors.tokens import TokenCreate
 from db.home import home
@@ -221,37 +224,55 @@ def test_behind_the_documented_nginx_people_sign_in_and_a_killed_server_costs_no
 
 @pytest.mark.long
 @pytest.mark.postgres
-def test_two_servers_with_one_folder_are_one_to_a_program_and_outlive_each_other(
-    postgres_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("files", ["one folder", "INF_FILES"])
+def test_two_servers_are_one_to_a_program_and_outlive_each_other(
+    files: str, postgres_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each request goes to the other server: what one was given or made, the other one has."""
     people.add(COMMAND, people.PersonAdd(name="cora", role="curator"), PASSWORD)
-    rights = ["curate", "review", "release"]
+    rights = ["curate", "review", "release", "train"]
     wanted = {"name": "remote", "rights": rights, "person": "cora"}
     token = tokens.create(COMMAND, TokenCreate.read(wanted)).token
     monkeypatch.chdir(tmp_path)
     ports, pairs = [free_port(), free_port()], pairs_file(tmp_path, 30)
+    homes = [home(), home()]
+    if files == "INF_FILES":
+        monkeypatch.setenv("INF_FILES", f"file://{tmp_path}/common")
+        homes = [tmp_path / "first/home", tmp_path / "second/home"]
     with ExitStack() as both, nginx(tmp_path / "nginx", ports, in_turns=True) as (url, _, log):
         first, second = (
-            both.enter_context(serving(tmp_path / name, port=port, INF_HOME=str(home())))
-            for name, port in zip(("first", "second"), ports, strict=True)
+            both.enter_context(serving(tmp_path / name, port=port, INF_HOME=str(place)))
+            for name, port, place in zip(("first", "second"), ports, homes, strict=True)
         )
-        first_studio, second_studio, any_studio = (
+        studios = first_studio, second_studio, any_studio = [
             Studio(OverHttp(where, token, both.enter_context(httpx.Client(timeout=60))))
             for where in (first.url, second.url, url)
-        )
+        ]
         found = journey(any_studio, pairs)
         assert found["groups"] > 0
         asked = Counter(line.split(" ")[1] for line in log.read_text().splitlines())
         assert min(asked[f"127.0.0.1:{port}"] for port in ports) > 10, asked
-        of_both = [each.call("jobs list")["data"] for each in (first_studio, second_studio)]
+        settings = {**TINY, "max_steps": "1"}
+        trained = first_studio.releases.get(found["release"]).train(**settings).wait().model
+        with monkeypatch.context() as patched:  # an upload to a page of the first server
+            patched.setenv("INF_HOME", str(homes[0]))
+            corpus = analyses.keep_file(COMMAND, "texts.jsonl", b'{"text": "one"}\n')
+            config = {"what": "near_duplicates", "texts": [corpus]}
+            compared = launch(postgres_store, "embed", config, actor=COMMAND)
+        assert second_studio.job(compared).wait().row["status"] == "done"
+        of_both = [each.call("jobs list")["data"] for each in studios[:2]]
         assert of_both[0] == of_both[1] and of_both[0]
         for job in of_both[0]:
-            logs_of_both = {
-                each.call("jobs log", id=job["id"])["text"]
-                for each in (first_studio, second_studio)
-            }
+            logs_of_both = {each.call("jobs log", id=job["id"])["text"] for each in studios[:2]}
             assert len(logs_of_both) == 1 and "another server" not in logs_of_both.pop()
+        for name, maker, user in (("one", *studios[:2]), ("two", *studios[1::-1])):
+            made = maker.runs.get(found["run"]).release(name)
+            copied = user.releases.get(made.id).download(f"release-{made.id}")
+            assert (copied / "release.json").is_file()
+        for place in homes:
+            monkeypatch.setenv("INF_HOME", str(place))
+            assert len(encode(["one"], models.show(COMMAND, trained.id).path)) == 1
         first.process.kill()
         first.process.wait()
         monkeypatch.chdir(tmp_path / "second")

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from job_metrics import metric_points
 from records_world import make_run
 from sentence_transformers import SentenceTransformer as StaticModel
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+from sqlalchemy import delete
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from trainer_jobs import TINY, claim, config_for, train_until
@@ -50,7 +52,7 @@ from db.outcome.checkpoints import list_checkpoints
 from db.release.releases import list_releases
 from db.store import schema
 from db.store.store import Store, open_store
-from db.tables import Job
+from db.tables import Checkpoint, Job, MetricPoint
 from trainer.data.release_files import find_release, read_release
 from trainer.launch.here import train
 from trainer.loop.states import newest_state
@@ -429,11 +431,6 @@ def test_a_job_of_one_machine_is_run_by_the_other_unless_it_names_a_file_there(
 def test_a_training_goes_on_where_another_machine_left_it(
     sqlite_store: Store, machine: Machine, bucket: fsspec.AbstractFileSystem, tmp_path: Path
 ) -> None:
-    def losses(job_id: int) -> dict[int, float]:
-        with sqlite_store.read() as session:
-            points = metric_points(session, job_id)
-        return {point.step: point.value for point in points if point.name == "loss"}
-
     config = config_for(tmp_path, epochs="3", save_steps="1")
     config.pop("out")
     machine("one")
@@ -442,17 +439,17 @@ def test_a_training_goes_on_where_another_machine_left_it(
     assert not bucket.find("bucket/inf/training"), "nothing of it is kept when it is over"
     again = train_until(sqlite_store, config, step=4)
     two = machine("two")
-    assert newest_state(here(states(again.id))) == (
+    assert newest_state(here(states(again))) == (
         5,
-        two / f"training/job-{again.id}/checkpoint-5",
+        two / f"training/{again.key}/checkpoint-5",
     )
     assert train(again)["steps"] == 6
-    assert losses(again.id) == losses(whole.id)
-    assert not bucket.find("bucket/inf/training") and not states(again.id).exists()
+    assert losses_of(sqlite_store, again.id) == losses_of(sqlite_store, whole.id)
+    assert not bucket.find("bucket/inf/training") and not states(again).exists()
 
 
-def states(job_id: int) -> Path:
-    return home() / "training" / f"job-{job_id}"
+def states(job: JobHandle) -> Path:
+    return home() / "training" / job.key
 
 
 def test_a_training_whose_states_cannot_be_copied_goes_on(
@@ -473,10 +470,10 @@ def test_a_training_whose_states_cannot_be_copied_goes_on(
         again = train_until(sqlite_store, config, step=1)
     assert "connection lost" in caplog.text
     machine("two")
-    made(home(), "of two", f"training/job-{again.id}")
-    share(states(again.id))  # meanwhile another machine began it anew
+    made(home(), "of two", f"training/{again.key}")
+    share(states(again))  # meanwhile another machine began it anew
     machine("one")
-    assert content_of(here(states(again.id))) == "of two", "who went on has the newest states"
+    assert content_of(here(states(again))) == "of two", "who went on has the newest states"
 
 
 def test_what_was_made_before_its_upload_failed_is_uploaded_when_the_job_is_resumed(
@@ -528,6 +525,139 @@ def test_a_release_of_another_machine_is_trained_on(
     three = machine("three")
     assert (here(three / f"checkpoints/{Path(trained['path']).name}") / "README.md").is_file()
     assert not (three / "releases").exists(), "only what is needed is fetched"
+
+
+def losses_of(store: Store, job_id: int) -> dict[int, float]:
+    with store.read() as session:
+        points = metric_points(session, job_id)
+    return {point.step: point.value for point in points if point.name == "loss"}
+
+
+@pytest.mark.parametrize("is_finished", [False, True])
+def test_a_number_given_again_after_a_restore_meets_no_files_of_the_older_life(
+    is_finished: bool,
+    sqlite_store: Store,
+    machine: Machine,
+    bucket: fsspec.AbstractFileSystem,
+    tmp_path: Path,
+) -> None:
+    config = config_for(tmp_path, epochs="3", save_steps="1")
+    config.pop("out")
+    machine("one")
+    before = train_until(sqlite_store, config, step=4)
+    if is_finished:
+        train(before)
+    with sqlite_store.write() as session:  # as in a backup that was made before it
+        session.execute(delete(Checkpoint))
+        session.execute(delete(Job))
+        session.commit()
+    after = claim(sqlite_store, config | {"settings": config["settings"] | {"seed": "8"}})
+    assert after.id == before.id and after.key != before.key
+    machine("two")
+    result = train(after)
+    name = after.key if is_finished else f"job-{after.id}"
+    assert result["path"] == str(home() / "checkpoints" / name)
+    assert len(losses_of(sqlite_store, after.id)) == 6, "from the first step on"
+    supervisor._share_the_rest(sqlite_store)
+    left = bucket.find("bucket/inf/checkpoints" if is_finished else "bucket/inf/training")
+    assert any(f"job-{before.id}" in each for each in left), "the older life's are left alone"
+
+
+def test_a_training_killed_while_its_states_go_is_trained_no_second_time(
+    sqlite_store: Store, machine: Machine, tmp_path: Path
+) -> None:
+    config = config_for(tmp_path, epochs="3", save_steps="1")
+    config.pop("out")
+    one = machine("one")
+    job = claim(sqlite_store, config)
+    program = (
+        "import os, sys\n"
+        "from app.jobs import entry\n"
+        "from db.jobs.runner import JobHandle\n"
+        "from db.store.store import open_store\n"
+        "from db.store.settings import owners_process\n"
+        "from trainer.launch import here\n"
+        "owners_process(True)\n"
+        "withdraw = here.withdraw\n"
+        "def killed(path): withdraw(path); os.kill(os.getpid(), 9)\n"
+        "here.withdraw = killed\n"
+        "entry.handle(JobHandle(open_store(sys.argv[1]), int(sys.argv[2]), 1))"
+    )
+    words = [sys.executable, "-c", program, sqlite_store.url, str(job.id)]
+    assert subprocess.run(words, check=False).returncode == -9
+    trained = losses_of(sqlite_store, job.id)
+    assert len(trained) == 6 and not states(job).exists() and (one / "checkpoints").is_dir()
+    two = machine("two")
+    with sqlite_store.write() as session:
+        session.execute(delete(MetricPoint))
+        session.commit()
+    result = entry.handle(JobHandle(sqlite_store, job.id, 1)).as_json()
+    assert result["path"] == f"{two}/checkpoints/job-{job.id}" and result["steps"] == 6
+    assert not losses_of(sqlite_store, job.id), "the copy is taken"
+
+
+def test_states_that_a_finished_training_left_elsewhere_are_deleted(
+    sqlite_store: Store,
+    machine: Machine,
+    bucket: fsspec.AbstractFileSystem,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = config_for(tmp_path, epochs="3", save_steps="1")
+    machine("one")
+    again = train_until(sqlite_store, config, step=4)
+    other = train_until(sqlite_store, config, step=1)
+    left = states(again)
+    machine("two")
+    with monkeypatch.context() as patched:
+        patched.setattr(bucket, "rm", lambda *_, **__: (_ for _ in ()).throw(OSError("away")))
+        train(again)
+    with sqlite_store.write() as session:
+        jobs.finish_job(session, again.id, 1, status="done", result={})
+        session.commit()
+    assert left.is_dir() and bucket.find(f"bucket/inf/training/{again.key}.files")
+    machine("one")
+    supervisor._share_the_rest(sqlite_store)
+    assert not left.exists() and states(other).is_dir()
+    assert {name.split("/")[-1] for name in bucket.ls("bucket/inf/training", False)} == {
+        f"{other.key}{ending}" for ending in (".json", ".files")
+    }
+
+
+@pytest.mark.parametrize("storage", ["file", "s3"])
+def test_of_two_stores_that_begin_together_one_has_the_files(
+    storage: str, request: pytest.FixtureRequest, machine: Machine, tmp_path: Path
+) -> None:
+    rounds = 20
+    program = (
+        "import os, sys, time\n"
+        "from analysis.files import shared\n"
+        "from db.errors import Refused\n"
+        "shared.WAIT_SECONDS = 0.0\n"
+        "where, found = os.environ['INF_FILES'], ''\n"
+        "shared.file_system(where)\n"
+        "for each in range(int(sys.argv[2])):\n"
+        "    os.environ['INF_FILES'] = f'{where}/{each}'\n"
+        "    sys.stdin.readline()\n"
+        "    try: shared.require_own_files([sys.argv[1]]); found = 'has it'\n"
+        "    except Refused: found = 'refused'\n"
+        "    print(found, flush=True)\n"
+    )
+    if storage == "s3":
+        request.getfixturevalue("s3")
+    machine("one")
+    words = [sys.executable, "-c", program]
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with ExitStack() as both:
+        racers = [
+            both.enter_context(subprocess.Popen([*words, name, str(rounds)], **pipes))
+            for name in ("one", "two")
+        ]
+        for _ in range(rounds):
+            for racer in racers:
+                racer.stdin.write("\n")
+                racer.stdin.flush()
+            assert sorted(racer.stdout.readline() for racer in racers) == ["has it\n", "refused\n"]
 
 
 def test_two_stores_do_not_share_their_files(

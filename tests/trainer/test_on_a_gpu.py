@@ -122,6 +122,6 @@ def test_a_nan_loss_is_not_scored_and_not_saved(
     handle = claim(sqlite_store, config)
     with pytest.raises(BadInput, match=r"the loss is nan at step (\d+)|NaN or infinite") as refused:
         train(handle)
-    work = tmp_path / "inf-home" / "training" / f"job-{handle.id}"
+    work = tmp_path / "inf-home" / "training" / handle.key
     assert len(list(work.glob("checkpoint-*/trainer_state.json"))) <= len(scored)
     assert "step" in str(refused.value)

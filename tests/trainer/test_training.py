@@ -55,7 +55,7 @@ def test_a_training_gives_a_folder_a_row_and_a_curve(store: Store, tmp_path: Pat
         names = {(p.name, p.step) for p in metric_points(session, handle.id)}
     assert checkpoint.path == str(out) and checkpoint.config["epochs"] == 2.0
     assert {("learning_rate", 1), ("ndcg@10", 0), ("ndcg@10", 4)} <= names
-    assert not (tmp_path / "inf-home" / "training" / f"job-{handle.id}").exists()
+    assert not (tmp_path / "inf-home" / "training" / handle.key).exists()
 
 
 def test_the_card_states_the_models_origin(sqlite_store: Store, tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_stopped_training_resumes_with_the_same_losses(
     train(whole)
     again = train_until(sqlite_store, config_for(tmp_path / "b", **given), step=2)
     assert not (tmp_path / "b" / "out").exists()
-    half_written = tmp_path / "inf-home" / "training" / f"job-{again.id}" / "checkpoint-99"
+    half_written = tmp_path / "inf-home" / "training" / again.key / "checkpoint-99"
     half_written.mkdir()
     result = train(again)
     assert result["steps"] == 6
@@ -133,7 +133,7 @@ def test_a_training_stopped_before_an_upgrade_resumes_from_its_state_of_all_weig
     whole = claim(sqlite_store, config_for(tmp_path / "a", **given))
     train(whole)
     again = train_until(sqlite_store, config_for(tmp_path / "b", **given), step=2)
-    work = tmp_path / "inf-home" / "training" / f"job-{again.id}"
+    work = tmp_path / "inf-home" / "training" / again.key
     states = [path.parent for path in work.rglob("weights.safetensors")]
     assert states
     for state in states:
@@ -149,7 +149,7 @@ def test_a_state_without_a_trained_weight_is_refused_by_the_weights_name(
 ) -> None:
     given = {"max_steps": "5", "save_steps": "1", "lora_rank": "2"}
     again = train_until(sqlite_store, config_for(tmp_path, **given), step=2)
-    newest = newest_state(tmp_path / "inf-home" / "training" / f"job-{again.id}")
+    newest = newest_state(tmp_path / "inf-home" / "training" / again.key)
     assert newest is not None
     state = newest[1]
     older = {  # adapters as they were named before PEFT

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from analysis.files.shared import here, withdraw
+from analysis.files.shared import here, share, withdraw
 from db.jobs.runner import JobHandle
 from trainer.data.passage_pool import PassagePool, pool_passages
 from trainer.data.splitting import Groups
@@ -36,7 +36,7 @@ def train(handle: JobHandle) -> dict[str, Any]:
     with joined(wanted.processes) as processes:
         handle.meter.left_out = processes.started
         settings = plan_settings(wanted, processes.count)
-        folders = plan_folders(wanted, settings, handle.id)
+        folders = plan_folders(wanted, settings, handle.id, handle.key)
         memory = read_memory(str(folders.out))  # there: killed after the folder was complete
         if not memory:
             if processes.is_first:
@@ -44,6 +44,7 @@ def train(handle: JobHandle) -> dict[str, Any]:
             groups = plan_groups(handle.store, wanted.release, settings)
             memory = _train(handle, processes, settings, groups, folders)
     result = record_training(handle.store, handle.id, settings, memory, folders.out)
+    share(folders.out)  # before its states go: killed in between, no machine trains again
     shutil.rmtree(folders.work, ignore_errors=True)
     withdraw(folders.work)
     return result
@@ -146,7 +147,7 @@ def _train(
     adapters = done.pop("adapters")
     first, last = ends_of(done.pop("losses"))
     result = {**done, "loss_first": first, "loss_last": last, **scores.as_result()}
-    memory = training_memory(settings, groups, handle.id, result)
+    memory = training_memory(settings, groups, handle, result)
     card = write_card(settings, groups, result)
     # II needs our package, another shape's groups have other columns than the task of mteb reads
     is_plain = settings.interaction == "I" and groups.release.shape.is_inf_ir

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from analysis.files.shared import TRAINING, here
 from db.errors import BadInput
 from db.home import home
 from db.store.store import Store
@@ -15,6 +16,7 @@ from trainer.data.mixing import apart_from, mix_in, plain_keys
 from trainer.data.release_files import ReleaseData, find_release, read_release
 from trainer.data.splitting import Groups, set_aside_of, split_groups
 from trainer.launch.request import TrainStart
+from trainer.model.backbone import read_memory
 from trainer.model.saving import require_free
 from trainer.report.board import require_tensorboard, require_tracker
 from trainer.settings.settings import TrainSettings, check_processes, parse_settings
@@ -45,13 +47,21 @@ def plan_settings(wanted: TrainStart, processes: int) -> TrainSettings:
     return settings
 
 
-def plan_folders(wanted: TrainStart, settings: TrainSettings, job_id: int) -> Folders:
-    """The folders of a job. Raises Refused where the checkpoint's holds something else."""
+def plan_folders(wanted: TrainStart, settings: TrainSettings, job_id: int, key: str) -> Folders:
+    """The folders of a job; of the checkpoint what another machine completed is fetched.
+
+    Where a job of this number, before the store was restored, has its checkpoint, it stays.
+
+    Raises Refused where that holds something else, InfError where INF_FILES cannot be read.
+    """
     name = f"job-{job_id}"
     out = Path(wanted.out or home() / "checkpoints" / name).expanduser().resolve()
-    require_free(out, job_id)
+    there = read_memory(str(here(out)))
+    if there and there.get("job") != key and not wanted.out:
+        out = here(out.with_name(key))
+    require_free(out, key)
     board = home() / "tensorboard" / name if settings.writes_tensorboard else None
-    return Folders(out, home() / "training" / name, board)
+    return Folders(out, home() / TRAINING / key, board)
 
 
 def plan_groups(store: Store, release: str, settings: TrainSettings) -> Groups:

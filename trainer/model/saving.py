@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 
-def require_free(out: Path, job_id: int) -> None:
-    """Raise Refused where no folder can be made there, or it holds what is not this job's own."""
+def require_free(out: Path, key: str) -> None:
+    """Raise Refused where no folder can be made there, or it holds what is not of the job of that
+    key."""
     there = next(each for each in (out, *out.parents) if each.exists())
     if not there.is_dir():
         raise Refused(
@@ -29,7 +30,7 @@ def require_free(out: Path, job_id: int) -> None:
         )
     if not out.exists() or not any(out.iterdir()):
         return
-    if read_memory(str(out)).get("job_id") == job_id:
+    if read_memory(str(out)).get("job") == key:
         return
     raise Refused(
         f"{out} is not empty",

@@ -7,6 +7,7 @@ from sqlalchemy import select
 
 from db.events import record_event
 from db.jobs.jobs import get_job
+from db.jobs.runner import JobHandle
 from db.outcome.checkpoints import record_checkpoint
 from db.store.store import Store
 from db.tables import Checkpoint, Release
@@ -17,7 +18,7 @@ from trainer.settings.settings import TrainSettings
 
 
 def training_memory(
-    settings: TrainSettings, groups: Groups, job_id: int, result: dict[str, Any]
+    settings: TrainSettings, groups: Groups, job: JobHandle, result: dict[str, Any]
 ) -> dict[str, Any]:
     """What the checkpoint keeps about how it was made, for inference and evaluation.
 
@@ -63,7 +64,8 @@ def training_memory(
             "kept_away": groups.kept_away,
             "held_out_groups": len(groups.held_out),
         },
-        "job_id": job_id,
+        "job_id": job.id,
+        "job": job.key,
         "result": without_folders(result),
     }
 
