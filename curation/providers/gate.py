@@ -21,7 +21,7 @@ KNEE = 0.8  # of the width at which the server answered 429
 POLL_SECONDS = 0.1  # without a part of a limit
 CUT_SECONDS = 1.0  # between two cuts: a used-up limit stays so for a while
 OVERSLEPT_SECONDS = 0.1  # how late a start may come without holding back those after it
-LATE_SECONDS = 20.0  # no call hangs before
+HANG_SECONDS = 20.0  # no call hangs before
 MIN_ANSWERS, MAX_ANSWERS = 5, 500  # the newest ones say how long an answer takes
 LONGER, MUCH_LONGER = 4, 10  # than the slow ones of those
 
@@ -53,7 +53,7 @@ class Latencies:
         slow = seconds[math.ceil(0.99 * len(seconds)) - 1]
         pace = sum(seconds) / max(1, sum(tokens for _, tokens in self._answers))
         wanted = max(pace * max_tokens, LONGER * slow)
-        return max(LATE_SECONDS, min(wanted, MUCH_LONGER * slow))
+        return max(HANG_SECONDS, min(wanted, MUCH_LONGER * slow))
 
 
 class Gate:
@@ -187,9 +187,8 @@ class Gate:
                 self._next_start = max(self._next_start, now - late / part) + spacing / part
                 return
             await self.pause(wait)
-            late = max(
-                late, OVERSLEPT_SECONDS * self._part
-            )  # a busy loop wakes it after its moment
+            # a busy loop wakes it after its moment
+            late = max(late, OVERSLEPT_SECONDS * self._part)
 
     def _admit_waiting(self) -> None:
         free = int(self.width) + self.lent - self.in_flight

@@ -35,7 +35,7 @@ from curation.providers.failures import (
     refuses_limit_name,
     retry_after_seconds,
 )
-from curation.providers.gate import LATE_SECONDS, Gate, Latencies
+from curation.providers.gate import HANG_SECONDS, Gate, Latencies
 from curation.providers.models import check_models, refused_model
 from curation.providers.probe import PROBE_TOKENS, Probe, probe_body
 from curation.providers.provider import (
@@ -511,7 +511,7 @@ class OpenAIProvider:
         """Seconds after which a call is late."""
         latencies = self._latencies[call.request.model, call.request.task]
         allowed = latencies.allowed(max_output_tokens(call.request))
-        return allowed if allowed < math.inf else LATE_SECONDS
+        return allowed if allowed < math.inf else HANG_SECONDS
 
     async def _hangs(self, call: _Call) -> bool:
         """Whether the server answers what was sent well after a late call, or where nothing was, a
@@ -522,7 +522,7 @@ class OpenAIProvider:
             return False
         if call.seconds <= latencies.allowed(max_output_tokens(request)):
             return False  # or unknown
-        if latencies.newest_start > call.began + LATE_SECONDS / 2:
+        if latencies.newest_start > call.began + HANG_SECONDS / 2:
             return True
         if await self._probe_failure(self._answered[kind], full=True) is not None:
             return False

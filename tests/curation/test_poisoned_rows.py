@@ -48,8 +48,8 @@ def test_five_prompts_that_always_fail_hold_none_of_four_places(
 ) -> None:
     """All times a tenth of the real ones: with these 24 of 60 groups in 280 s, before groups were
     parked. A prompt that hangs held its place for 600 s, three times."""
-    monkeypatch.setattr("curation.providers.gate.LATE_SECONDS", 2.0)
-    for name, seconds in (("LATE_SECONDS", 2.0), ("WATCH_SECONDS", 0.1), ("FIRST_SECONDS", 0.5)):
+    monkeypatch.setattr("curation.providers.gate.HANG_SECONDS", 2.0)
+    for name, seconds in (("HANG_SECONDS", 2.0), ("WATCH_SECONDS", 0.1), ("FIRST_SECONDS", 0.5)):
         monkeypatch.setattr(openai_server, name, seconds)
     monkeypatch.setattr("curation.run.engine.BEAT_SECONDS", 0.1)
     for name in ("BACKOFF_SECONDS", "MAX_BACKOFF_SECONDS", "ROW_SECONDS", "SILENT_FOR_SECONDS"):
