@@ -28,7 +28,8 @@ class Endpoint:
     `own_server`: not the vendor's. `form`: by model, how many steps of FORMS it has refused.
     `limit_name`: by model, the name of the limit of output tokens that it wants.
     `reported`: by model, the names under which it answers, in order. `failures`: since its last
-    answer. `first`: by model, set once its first attempt has ended.
+    answer. `first`: by model, set once its first attempt has ended. `has_one`: its list has one
+    model.
     `newest_start`: of the requests it answered, when the newest was sent.
     """
 
@@ -39,6 +40,7 @@ class Endpoint:
     limit_name: dict[str, str] = field(default_factory=dict)
     reported: dict[str, dict[str, None]] = field(default_factory=dict)
     first: dict[str, asyncio.Event] = field(default_factory=dict)
+    has_one: bool = False
     open_requests: int = 0
     answers: int = 0
     failures: int = 0

@@ -29,6 +29,7 @@ async def check_models(endpoint: Endpoint, models: Sequence[str]) -> None:
         raise
     except (openai.APIError, ValueError, TypeError, AttributeError):
         return
+    endpoint.has_one = len(known) == 1
     for model in models:
         if known and model not in known:
             shown = ", ".join(sorted(known)[:12]) + (", …" if len(known) > 12 else "")
@@ -48,11 +49,14 @@ def refused_model(
     A local server may come back with other weights and answer to any name, a gateway may take
     another model's place. Versions of the requested one may change: vendors mix them. `answers_as`
     is a recipe's: by its `own` name, by `one` other, the first, or by `any`. A deployment of
-    Azure is named by its user, so it answers by one other.
+    Azure is named by its user, and a server with one model in its list has no other to take its
+    place: both may answer by one other.
     """
     names = endpoint.reported.setdefault(model, {})
-    first, is_azure = next(iter(names), ""), isinstance(endpoint.client, AsyncAzureOpenAI)
-    may_differ = answers_as == "any" or (not first and (answers_as == "one" or is_azure))
+    first = next(iter(names), "")
+    is_alias = answers_as == "one" or endpoint.has_one
+    is_alias = is_alias or isinstance(endpoint.client, AsyncAzureOpenAI)
+    may_differ = answers_as == "any" or (is_alias and not first)
     if not reported or may_differ or any(is_own_name(one, reported) for one in (model, first)):
         if reported:
             names[reported] = None

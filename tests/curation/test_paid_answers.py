@@ -195,6 +195,18 @@ def test_an_alias_may_be_another_name_and_no_second_one(
     assert result["kept"] == 2 and server.answered.total() - before <= 16 - stored + 1
 
 
+def test_the_only_model_of_a_server_may_answer_by_its_file_and_by_no_second_name(
+    sqlite_store: Store, server: Server
+) -> None:
+    """As a small local server does; one whose list has several may have taken another model."""
+    add_dataset(sqlite_store, pairs=2)
+    server.models, server.other_model = ("small",), (0, "/weights/tower.gguf")
+    assert run_curation(sqlite_store, **ASKED)["kept"] == 2
+    server.other_model = (20, "tiny-chat")
+    with pytest.raises(ProviderError, match=r"as 'tiny-chat' after 'small'"):
+        run_curation(sqlite_store, **ASKED, fresh=True)
+
+
 def test_an_unknown_way_to_be_named_is_refused(sqlite_store: Store) -> None:
     add_dataset(sqlite_store, pairs=1)
     with pytest.raises(BadInput, match="answers_as = 'all'"):
