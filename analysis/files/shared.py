@@ -383,11 +383,19 @@ def _replace(path: Path, content: bytes, *, is_new: bool = False) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     part.write_bytes(content)
-    if is_new:
-        os.link(part, path)
-        part.unlink()
-    else:
-        part.replace(path)
+    try:
+        if not is_new:
+            part.replace(path)
+            return
+        try:
+            os.link(part, path)
+        except FileExistsError:
+            raise
+        except OSError:  # a mount without hard links
+            with path.open("xb") as file:
+                file.write(content)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _fetch(name: str, found: Files) -> None:

@@ -759,3 +759,18 @@ def test_a_long_log_is_copied_less_often_and_never_twice(
         time.sleep(0.5)
         assert len(copies) == 2, "its size is worth 5 s of waiting now"
     assert copies == [4, 100_000_000, 100_000_001]
+
+
+def test_a_mount_without_hard_links_may_be_the_root(
+    sqlite_store: Store, machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("analysis.files.shared.os.link", refuse)
+    machine("one")
+    shared.require_own_files(["one"])
+    with pytest.raises(Refused):
+        shared.require_own_files(["two"])
+    root = Path(os.environ["INF_FILES"].removeprefix("file://"))
+    assert [path.name for path in root.iterdir()] == ["store.json"]

@@ -1,6 +1,7 @@
 """Training from a release to a checkpoint folder, with tiny random models and with MiniLM."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -140,8 +141,21 @@ def test_a_training_stopped_before_an_upgrade_resumes_from_its_state_of_all_weig
         older = load_model("tiny-random-bert").state_dict() | read_weights(state)
         assert len(older) > len(read_weights(state))
         write_weights(older, state)
+    by_number = work.rename(work.with_name(f"job-{again.id}"))  # as its folder was called
     train(again)
+    assert not by_number.exists(), "it went on from there"
     assert losses(sqlite_store, again.id) == losses(sqlite_store, whole.id)
+
+
+def test_states_older_than_their_job_are_those_of_another_before_a_restore(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    job = claim(sqlite_store, config_for(tmp_path, max_steps="1"))
+    older = tmp_path / "inf-home" / "training" / f"job-{job.id}"
+    older.mkdir(parents=True)
+    os.utime(older, (0, 0))
+    train(job)
+    assert older.is_dir()
 
 
 def test_a_state_without_a_trained_weight_is_refused_by_the_weights_name(

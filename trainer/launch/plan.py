@@ -1,7 +1,9 @@
 """What a training will do: settings, groups and folders; refusals come before a model loads."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -61,7 +63,13 @@ def plan_folders(wanted: TrainStart, settings: TrainSettings, job_id: int, key: 
         out = here(out.with_name(key))
     require_free(out, key)
     board = home() / "tensorboard" / name if settings.writes_tensorboard else None
-    return Folders(out, home() / TRAINING / key, board)
+    work = home() / TRAINING / key
+    with suppress(FileNotFoundError):  # of the version before, unless of a job before a restore
+        older = work.with_name(name)
+        created = datetime.strptime(f"{key.rpartition('-')[2]}+0000", "%Y%m%dT%H%M%S%f%z")
+        if older.stat().st_mtime >= created.timestamp() and not work.exists():
+            older.rename(work)
+    return Folders(out, work, board)
 
 
 def plan_groups(store: Store, release: str, settings: TrainSettings) -> Groups:
