@@ -5,14 +5,12 @@ from typing import Any
 import streamlit as st
 
 from app.access.session_user import action, notify, signed_in_user
-from app.curate.server_choice import CHOSEN_SERVER, STORED
+from app.curate.server_choice import CHOSEN_SERVER, STORED, TESTED
 from app.kit.acting import acting
 from app.kit.fields import values_of_form
 from app.operations import connections
 from app.operations.connections import ConnectionAdd, ConnectionChange, ConnectionRow
 from db.servers.connections import ENVIRONMENT
-
-TESTED = "connections.tested"  # of the environment, which the store has no row for
 
 
 def _held(key: str) -> Any:
@@ -63,12 +61,16 @@ def change_key(name: str, key: str) -> None:
     notify(f"{changed.name} has {key_text(changed)} now.")
 
 
-change_prices = acting(
-    connections.change,
-    lambda row: f"The prices of {row.name} are saved.",
-    takes=("name",),
-    form="connections-{0}",
-)
+@action
+def change_prices(name: str) -> None:
+    """Give a connection the prices of its form, and no others."""
+    typed = values_of_form(ConnectionChange, key=f"connections-{name}").get("prices", {})
+    former = connections.show(signed_in_user(), name).prices
+    prices = dict.fromkeys(former, "") | typed
+    connections.change(signed_in_user(), ConnectionChange.read({"name": name, "prices": prices}))
+    notify(f"The prices of {name} are saved.")
+
+
 remove = acting(connections.remove, lambda row: f"{row.name} is removed.")
 
 

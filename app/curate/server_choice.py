@@ -17,6 +17,7 @@ from curation.run.starting import RunStart
 from db.errors import InfError
 
 CHOSEN_SERVER = "curate.provider"
+TESTED = "connections.tested"  # of the environment, which the store has no row for
 STORED = "connection "  # what a stored connection's choice begins with; no provider's name has it
 
 
@@ -42,7 +43,9 @@ def chosen_server() -> Chosen:
 def _rows() -> dict[str, ConnectionRow]:
     """The connections by the choice that each is: the environment's is the provider openai."""
     listed = connections.list_all(signed_in_user()).data
-    return {"openai" if row.id is None else f"{STORED}{row.name}": row for row in listed}
+    rows = {"openai" if row.id is None else f"{STORED}{row.name}": row for row in listed}
+    of_session = {"tested": st.session_state.get(TESTED)}
+    return rows | {"openai": rows["openai"].model_copy(update=of_session)}
 
 
 def _chosen(rows: dict[str, ConnectionRow], choice: str) -> Chosen:

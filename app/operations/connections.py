@@ -52,7 +52,7 @@ def save_price(actor: Actor, model: str, price: Price) -> None:
 
 
 def _are_prices(given: Mapping[str, str]) -> Mapping[str, str]:
-    read_prices(given)
+    read_prices({model: text for model, text in given.items() if text})
     return given
 
 
@@ -91,7 +91,12 @@ class ConnectionChange(Request):
     private: bool | None = option(
         None, "Whether it may be in a private network.", names=("--private/--public",)
     )
-    prices: Prices = PRICES
+    prices: Prices = option(
+        {},
+        "USD per million tokens in and out of a model, empty to forget them; repeatable.",
+        names=("--price",),
+        metavar="MODEL=IN/OUT",
+    )
 
 
 class Tested(Row):
@@ -199,7 +204,9 @@ def change(actor: Actor, wanted: ConnectionChange, key: str = "") -> ConnectionR
         if private is not None:
             found.private = private
         if wanted.prices:
-            found.prices = found.prices | read_prices(wanted.prices)
+            given = {model: text for model, text in wanted.prices.items() if text}
+            kept = {name: each for name, each in found.prices.items() if name not in wanted.prices}
+            found.prices = kept | read_prices(given)
         facts: dict[str, Any] = {"secret": found.secret} if key or wanted.secret is not None else {}
         facts |= {} if private is None else {"private": private}
         facts |= {"prices": sorted(wanted.prices)} if wanted.prices else {}

@@ -75,6 +75,22 @@ def test_an_engineer_comes_from_a_url_to_a_queued_run_without_a_shell(
         assert row.tested["models"] == ["large", "small"]
 
 
+def test_the_models_of_the_environment_s_server_are_offered_once_it_was_tested(
+    sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(sqlite_store, pairs=3)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    at = open_page("connections")
+    at.button(key="connections.test-environment").click().run()
+    assert not at.error and "2 models" in words(at)
+    tested = at.session_state["connections.tested"]
+    at = open_page("curate")
+    at.session_state["connections.tested"] = tested
+    at.selectbox(key="curate.provider").select("openai").run()
+    assert at.selectbox(key="curate.model-environment-").options[1:] == ["large", "small"]
+
+
 def test_the_models_of_a_tested_connection_are_offered_as_judges(
     sqlite_store: Store, server: Server
 ) -> None:
@@ -105,6 +121,9 @@ def test_the_key_of_a_connection_is_changed_and_not_shown(
     at.text_area(key=f"connections-{row.name}.prices").set_value("large = 1/2").run()
     at.button(key=f"connections.prices-do-{row.id}").click().run()
     assert connections.show(owner("me"), "lab").prices == {"large": {"input": 1.0, "output": 2.0}}
+    at.text_area(key=f"connections-{row.name}.prices").set_value("small=2/3").run()
+    at.button(key=f"connections.prices-do-{row.id}").click().run()
+    assert connections.show(owner("me"), "lab").prices == {"small": {"input": 2.0, "output": 3.0}}
     at.button(key=f"connections.remove-do-{row.id}").click().run()
     assert "No connections yet" in words(at)
 

@@ -40,6 +40,7 @@ def test_rows_are_found_by_number_and_by_a_part_of_their_name(world: ApiWorld) -
         world, "cora", "MIN"
     )
     assert any(one["kind"] == "Group" for one in ask(world, "cora", str(world.mine.group)))
+    assert "mine" in {each["label"] for each in ask(world, "cora", f"dataset {world.mine.dataset}")}
 
 
 def test_a_kind_alone_or_before_a_number_lists_rows_of_this_kind(world: ApiWorld) -> None:

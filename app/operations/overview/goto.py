@@ -60,7 +60,7 @@ def _named(
 
 def _datasets(session: Session, text: str, number: int | None) -> list[Place]:
     query = select(Dataset.name).where(
-        Dataset.archived_at.is_(None), Dataset.name.icontains(text, autoescape=True)
+        Dataset.archived_at.is_(None), _named(Dataset.name, Dataset.id, text, number)
     )
     return [
         Place(kind="Dataset", label=name, view="datasets", parameters={"dataset": name})
@@ -108,8 +108,8 @@ def _group(session: Session, text: str, number: int | None) -> list[Place]:
 
 
 KINDS: Final[Sequence[tuple[str, str, Read]]] = (
-    ("Dataset", "curate", _datasets),
     ("Run", "curate", _of("Run", Run, "curate", Run.provider)),
+    ("Dataset", "curate", _datasets),
     ("Study", "studies", _of("Study", Study, "studies", Study.name)),
     ("Release", "export", _of("Release", Release, "releases", Release.name)),
     ("Group", "groups", _group),
