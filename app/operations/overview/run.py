@@ -9,8 +9,6 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
 
-from sqlalchemy.orm import Session
-
 from analysis.found.runs import LeakageReport, SharedParts
 from app.access.identity import Actor
 from app.operations.acting import reading
@@ -45,7 +43,7 @@ from db.run.runs import (
     outcomes,
     shape_and_judging,
 )
-from db.run.workers import WorkerTotals, worker_totals
+from db.run.workers import WorkerTotals, with_actual_status, worker_totals
 from db.shape import Shape
 from db.tables import Pair
 
@@ -53,10 +51,6 @@ RIGHT = "curate"
 LIVE = ("created", "running")
 LIVE_JOB = ("queued", "running")
 LANES, LANE_SECONDS = 120, 5.0  # intervals at most, and how long one is at least
-LOST = (
-    "No worker is running: the last one was killed, or its machine went down. "
-    "Answers are kept; choose Resume to continue."
-)
 
 
 class RunsOfDataset(NamedTuple):
@@ -235,12 +229,3 @@ def were_grown(actor: Actor, pair_ids: list[int]) -> bool:
     """Whether any of the pairs was grown before: the same answers would give the same groups."""
     with reading(actor, RIGHT) as session:
         return were_grown_before(session, pair_ids)
-
-
-def with_actual_status(session: Session, run: RunSummary) -> RunSummary:
-    """The run, with status `lost` if it is marked running but has neither worker nor live job."""
-    if run.status != "running" or jobs.live_of_run(session, run.id):
-        return run
-    if worker_totals(session, run.id).alive:
-        return run
-    return run.model_copy(update={"status": "lost", "error": LOST})
