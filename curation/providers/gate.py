@@ -23,6 +23,8 @@ CUT_SECONDS = 1.0  # between two cuts: a used-up limit stays so for a while
 OVERSLEPT_SECONDS = 0.1  # how late a start may come without holding back those after it
 HANG_SECONDS = 20.0  # no call hangs before
 MIN_ANSWERS, MAX_ANSWERS = 5, 500  # the newest ones say how long an answer takes
+MIN_UNLIMITED = 100  # of those, where an answer may have any number of tokens
+SLOWER = 2  # than the mean pace: the pace of the slower answers, of a slower endpoint
 LONGER, MUCH_LONGER = 4, 10  # than the slow ones of those
 
 
@@ -41,19 +43,27 @@ class Latencies:
         self.newest_start = max(self.newest_start, started)
         self._answers.append((seconds, tokens))
 
-    def allowed(self, max_tokens: int) -> float:
+    def allowed(self, max_tokens: int | None) -> float:
         """Seconds that no answer of at most `max_tokens` needs; infinite until that is known.
 
-        As long as that many take at the pace of the others, but at least LONGER than their 99th
-        percentile and at most MUCH_LONGER.
+        As long as that many take at half the pace of the others, and at least LONGER than their
+        99th percentile: a model that thinks up to its limit is not cut, whatever the others took.
+        Without a limit MUCH_LONGER than that, of more answers. A call that was cut is none of them:
+        its age is no time of an answer, and would let each that hangs hold its place four times as
+        long as the one before.
         """
-        if len(self._answers) < MIN_ANSWERS:
+        if len(self._answers) < (MIN_ANSWERS if max_tokens else MIN_UNLIMITED):
             return math.inf
         seconds = sorted(each for each, _ in self._answers)
         slow = seconds[math.ceil(0.99 * len(seconds)) - 1]
+        if not max_tokens:
+            return max(HANG_SECONDS, MUCH_LONGER * slow)
         pace = sum(seconds) / max(1, sum(tokens for _, tokens in self._answers))
-        wanted = max(pace * max_tokens, LONGER * slow)
-        return max(HANG_SECONDS, min(wanted, MUCH_LONGER * slow))
+        return max(HANG_SECONDS, SLOWER * pace * max_tokens, LONGER * slow)
+
+    def longest(self) -> float:
+        """Seconds of the slowest answer, 0 without one."""
+        return max((seconds for seconds, _ in self._answers), default=0.0)
 
 
 class Gate:

@@ -35,7 +35,7 @@ from curation.providers.failures import (
     refuses_limit_name,
     retry_after_seconds,
 )
-from curation.providers.gate import HANG_SECONDS, Gate, Latencies
+from curation.providers.gate import HANG_SECONDS, MUCH_LONGER, Gate, Latencies
 from curation.providers.models import check_models, refused_model
 from curation.providers.probe import PROBE_TOKENS, Probe, probe_body
 from curation.providers.provider import (
@@ -84,6 +84,7 @@ MAX_FAILING_SHARE: Final = 0.05  # of requests that fail while the server works
 ROW_SECONDS: Final = 45.0  # after that fewer failures of a row are enough
 MIN_ROW_FAILURES: Final = 3
 MAX_CUTS: Final = 2  # of a row's calls that hang while others are answered
+STUCK: Final = 3  # times HANG_SECONDS: then a call may hold its place in vain
 WATCH_SECONDS: Final = 1.0  # between two looks at the calls that are open
 FIRST_SECONDS: Final = 5.0  # for which the others wait for a model's first answer
 
@@ -495,37 +496,46 @@ class OpenAIProvider:
             self._calls.discard(call)
 
     async def _watch_calls(self) -> None:
-        """Cut calls that hang while others are answered; lend places where such hold all, so that
-        one is left, up to the width: whether others are answered must show."""
+        """Cut calls that hang while others are answered. Where calls hold all of several places
+        for long, and it is not known yet how long an answer takes, lend one place after the other,
+        up to the width: whether others are answered must show."""
         while True:
             await asyncio.sleep(WATCH_SECONDS)
-            late = [call for call in self._calls if call.seconds > self._expected(call)]
-            width = int(self.gate.width)
-            self.gate.lend(min(width, max(0, len(late) + 1 - width)))
-            for call in late:
+            stuck, width = sum(map(self._is_stuck, self._calls)), int(self.gate.width)
+            self.gate.lend(min(width, max(0, stuck + 1 - width)) if width > 1 else 0)
+            for call in list(self._calls):
                 if await self._hangs(call) and call in self._calls and not call.limit.expired():
                     call.hangs = True
                     call.limit.reschedule(asyncio.get_running_loop().time())
 
-    def _expected(self, call: _Call) -> float:
-        """Seconds after which a call is late."""
-        latencies = self._latencies[call.request.model, call.request.task]
-        allowed = latencies.allowed(max_output_tokens(call.request))
-        return allowed if allowed < math.inf else HANG_SECONDS
+    def _latencies_of(self, request: Request) -> tuple[Latencies, float]:
+        """The latencies of a request's stage, and how long it may take; infinite where unknown."""
+        latencies = self._latencies[request.model, request.task]
+        if request.task in self.timeouts:  # the recipe's own limit holds
+            return latencies, math.inf
+        return latencies, latencies.allowed(request.parameters.get("max_output_tokens"))
+
+    def _is_stuck(self, call: _Call) -> bool:
+        """Whether a call may hang, of which nothing is known yet."""
+        if call.seconds <= STUCK * HANG_SECONDS or call.request.task in self.timeouts:
+            return False
+        latencies, allowed = self._latencies_of(call.request)
+        return allowed == math.inf and call.seconds > MUCH_LONGER * latencies.longest()
 
     async def _hangs(self, call: _Call) -> bool:
         """Whether the server answers what was sent well after a late call, or where nothing was, a
         probe of its stage's size; not before it is known how long its stage's answers take."""
-        request, kind = call.request, (call.request.model, call.request.task)
-        latencies = self._latencies[kind]
-        if request.task in self.timeouts:  # the recipe's own limit holds
+        if call.seconds <= HANG_SECONDS:
             return False
-        if call.seconds <= latencies.allowed(max_output_tokens(request)):
-            return False  # or unknown
+        latencies, allowed = self._latencies_of(call.request)
+        if call.seconds <= allowed:
+            return False
         if latencies.newest_start > call.began + HANG_SECONDS / 2:
             return True
-        if await self._probe_failure(self._answered[kind], full=True) is not None:
+        began, kind = time.monotonic(), (call.request.model, call.request.task)
+        if await self._probe_failure(self._answered[kind], anew=True, full=True) is not None:
             return False
+        latencies.newest_start = max(latencies.newest_start, began)  # for the others that are late
         await asyncio.sleep(WATCH_SECONDS)  # a stall that has just ended: it is answered, too
         return True
 
@@ -722,8 +732,9 @@ class OpenAIProvider:
     ) -> Exception | None:
         """Why no endpoint answers a small request to the same model; None where one does.
 
-        `full`: the request itself, of which a few tokens are to be answered. `strict`: a request
-        that is read and refused is a failure.
+        `full`: the request itself, of which a few tokens are to be answered, with a beginning that
+        no cache of prompts or answers knows. `strict`: a request that is read and refused is a
+        failure.
         """
         options = self._options(request)
         options["timeout"] = min(options["timeout"], MAX_PROBE_SECONDS)
@@ -734,6 +745,9 @@ class OpenAIProvider:
             if full:
                 form = endpoint.form.get(request.model, 0)
                 body = self.body(request, endpoint, form) | {name: PROBE_TOKENS}
+                first, *others = body["messages"]
+                new = {"content": f"({self._jitter.getrandbits(64):x}) {first['content']}"}
+                body["messages"] = [first | new, *others]
             sent = await endpoint.client.post(
                 endpoint.path,
                 cast_to=httpx2.Response,

@@ -16,6 +16,7 @@ import openai
 import pytest
 
 from curation.providers.endpoints import Endpoint
+from curation.providers.gate import Latencies
 from curation.providers.openai_server import OpenAIProvider
 from curation.providers.provider import Request, RowFailed, TryLater
 from curation.recipe.prices import Price
@@ -42,10 +43,25 @@ class SimulatedTime(asyncio.SelectorEventLoop):
 class World:
     """A server in simulated time, and callers that retry as a run's worker does."""
 
-    def __init__(self, handle: Handle, *, concurrency: int = 4, max_tokens: int = 160) -> None:
+    def __init__(
+        self,
+        handle: Handle,
+        *,
+        concurrency: int = 4,
+        max_tokens: int | None = 160,
+        timeout_seconds: float | None = None,
+    ) -> None:
+        self.in_flight = self.max_in_flight = 0
+
         async def respond(sent: httpx2.Request) -> httpx2.Response:
-            prompt = json.loads(sent.content)["messages"][-1]["content"]
-            tokens = await handle(prompt)
+            messages = json.loads(sent.content)["messages"]
+            prompt = "\n".join(message["content"] for message in messages)
+            self.in_flight += 1
+            self.max_in_flight = max(self.max_in_flight, self.in_flight)
+            try:
+                tokens = await handle(prompt)
+            finally:
+                self.in_flight -= 1
             if not tokens:
                 return httpx2.Response(500, json={"error": {"message": "it breaks"}})
             message = {"content": "Instruction: read about towers"}
@@ -66,6 +82,8 @@ class World:
             prices={"small": Price(1.0, 2.0)},
             parks=True,
         )
+        if timeout_seconds is not None:
+            self.provider.timeouts["instruction_positive"] = timeout_seconds
         self.stage = load_recipe("msmarco", ["model=small"]).stages["instruction_positive"]
         self.max_tokens = max_tokens
         self.answered: dict[str, tuple[float, int]] = {}
@@ -76,7 +94,7 @@ class World:
             task="instruction_positive",
             provider="openai",
             model="small",
-            parameters={"max_output_tokens": self.max_tokens},
+            parameters={"max_output_tokens": self.max_tokens} if self.max_tokens else {},
             prompt=self.stage.prompt,
             inputs={"document": text, "query_positive": text},
             gives="Instruction",
@@ -172,7 +190,7 @@ def test_a_prompt_that_hangs_while_others_are_answered_is_set_aside_within_a_min
 def test_prompts_that_hang_in_all_places_from_the_start_are_set_aside(
     simulated: Callable[..., World],
 ) -> None:
-    """Lent places show that the server answers others; before, each held its place for 600 s."""
+    """Two lent places show that the server answers others; each held its place for 600 s."""
 
     async def handle(prompt: str) -> int:
         await asyncio.sleep(FOREVER if "bad" in prompt else 1.0)
@@ -181,7 +199,8 @@ def test_prompts_that_hang_in_all_places_from_the_start_are_set_aside(
     bad = [f"bad {number}" for number in range(5)]
     world = simulated(handle, texts(60, *bad, at=0))
     assert len(world.answered) == 60 and len(world.failed) == 5
-    assert max(seconds for seconds, _ in world.failed.values()) < 120
+    assert max(seconds for seconds, _ in world.failed.values()) < 240
+    assert world.max_in_flight == 6, "four places and two lent ones"
 
 
 def test_a_server_that_thinks_for_long_is_waited_for(simulated: Callable[..., World]) -> None:
@@ -222,4 +241,80 @@ def test_a_server_that_stalls_for_a_while_is_waited_for(simulated: Callable[...,
         return 30
 
     world = simulated(handle, texts(300))
+    assert not world.failed and {attempts for _, attempts in world.answered.values()} == {1}
+
+
+@pytest.mark.parametrize(("count", "seconds", "tokens"), [(5, 2.0, 150), (500, 3.0, 250)])
+def test_an_answer_may_take_what_its_limit_of_tokens_takes_at_the_pace_of_the_others(
+    count: int, seconds: float, tokens: int
+) -> None:
+    """8,192 tokens at 75 a second are 109 s, at 83 a second 98 s; 20 and 30 s were allowed."""
+    latencies = Latencies()
+    for _ in range(count):
+        latencies.add(0.0, seconds, tokens)
+    needed = 8192 * seconds / tokens
+    assert latencies.allowed(8192) == pytest.approx(2 * needed) and needed > 98
+    assert latencies.allowed(160) == 20
+
+
+def test_without_a_limit_of_tokens_many_answers_say_how_long_one_may_take() -> None:
+    latencies = Latencies()
+    for number in range(100):
+        assert latencies.allowed(None) == float("inf"), number
+        latencies.add(0.0, 3.0, 30)
+    assert latencies.allowed(None) == 30
+
+
+@pytest.mark.parametrize("quick", [6, 400])
+def test_the_first_model_that_thinks_to_its_limit_is_waited_for(
+    simulated: Callable[..., World], quick: int
+) -> None:
+    async def handle(prompt: str) -> int:
+        tokens = 8192 if "bad" in prompt else 150
+        await asyncio.sleep(tokens / 75)
+        return tokens
+
+    bad = [f"bad {number}" for number in range(3)]
+    world = simulated(handle, texts(quick, *bad, at=quick), max_tokens=8192)
+    assert not world.failed and {attempts for _, attempts in world.answered.values()} == {1}
+
+
+@pytest.mark.parametrize("max_tokens", [160, 8192, None])
+@pytest.mark.parametrize(("concurrency", "seconds"), [(1, 30.0), (1, 300.0), (4, 30.0), (4, 50.0)])
+def test_slow_answers_get_no_place_beyond_the_limit(
+    simulated: Callable[..., World], concurrency: int, seconds: float, max_tokens: int | None
+) -> None:
+    async def handle(prompt: str) -> int:
+        await asyncio.sleep(seconds)
+        return 30
+
+    world = simulated(handle, texts(12), concurrency=concurrency, max_tokens=max_tokens)
+    assert world.max_in_flight == concurrency and not world.failed
+
+
+def test_a_recipe_with_its_own_timeout_is_lent_no_place(simulated: Callable[..., World]) -> None:
+    async def handle(prompt: str) -> int:
+        await asyncio.sleep(200)
+        return 30
+
+    world = simulated(handle, texts(8), timeout_seconds=300.0)
+    assert world.max_in_flight == 4 and not world.failed
+
+
+def test_a_cached_answer_is_no_sign_that_the_server_answers_others(
+    simulated: Callable[..., World],
+) -> None:
+    """For five minutes at a run's end it answers a small prompt, and those that it answered
+    before."""
+    seen = set[str]()
+
+    async def handle(prompt: str) -> int:
+        await asyncio.sleep(1.0)
+        is_new = prompt not in seen and prompt != "Reply with OK."
+        while is_new and 12 < time.monotonic() - SimulatedTime.now < 312:
+            await asyncio.sleep(1.0)
+        seen.add(prompt)
+        return 30
+
+    world = simulated(handle, texts(60))
     assert not world.failed and {attempts for _, attempts in world.answered.values()} == {1}
