@@ -4,7 +4,6 @@ twice."""
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from curation.providers.provider import Answer, Keeps, Provider, Request, RowFailed, call_row
 from db.run.calls import StoredCall, add_calls, find_calls
@@ -74,9 +73,16 @@ async def _ask(
     budget: Budget | None,
 ) -> None:
     provider, places = make(), asyncio.Semaphore(IN_FLIGHT)
-    if isinstance(provider, Keeps):
-        provider.keep = partial(_journal, store)
     sent: dict[str, float] = {}  # what each call costs, at most until it is answered
+    aside_usd = 0.0  # what answers cost that are not used
+
+    def keep(request: Request, answer: Answer) -> None:
+        nonlocal aside_usd
+        aside_usd += answer.cost_usd
+        _journal(store, request, answer)
+
+    if isinstance(provider, Keeps):
+        provider.keep = keep
 
     async def one(request: Request) -> None:
         async with places:
@@ -114,7 +120,7 @@ async def _ask(
                 await send(some)
             finally:
                 unanswered = provider.state().unanswered_usd
-                budget.spent_usd = before + sum(sent.values()) + unanswered
+                budget.spent_usd = before + sum(sent.values()) + aside_usd + unanswered
                 await asyncio.to_thread(budget.keep, budget.spent_usd)
     except ExceptionGroup as several:
         raise several.exceptions[0] from several

@@ -323,3 +323,27 @@ def test_what_a_killed_job_may_have_spent_counts_when_it_goes_on(
     assert kept[0] + (len(prompts) - first) * PRICE <= limit
     assert {one.unusable for one in found} == {"", "out_of_budget"}
     assert sum(not one.unusable for one in found) == len(prompts)  # those of the first are known
+
+
+def test_answers_that_are_paid_and_not_used_count_against_a_judges_budget(
+    sqlite_store: Store, server: Server, own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first answer to each prompt ends for want of resources, or cannot be read."""
+    monkeypatch.setattr("curation.providers.openai_server.BACKOFF_SECONDS", 0.01)
+    with_prices(own_home)
+    bodies: list[str] = []
+
+    async def reply(_: Any, body: dict[str, Any], prompt: str, tries: int) -> web.Response:
+        reason = "stop" if tries else "insufficient_system_resource"
+        choice = {"message": {"content": "Grade: 1"}, "finish_reason": reason}
+        usage = {"prompt_tokens": 10, "completion_tokens": 5}
+        text = json.dumps({"model": body["model"], "usage": usage, "choices": [choice]})
+        bodies.append(text if tries or "tea 0" in prompt else text[:-3])
+        return web.Response(text=bodies[-1], content_type="application/json")
+
+    server.reply = reply
+    judge, kept = OpenAIJudge(sqlite_store, "small"), list[float]()
+    judge.budget = Budget(0.5 + 2 * HIGHEST, 0.5, kept.append)
+    found = judge.choose([ItemView("", f"tea {n}", ("a", "b"), ROLE, 0) for n in range(2)])
+    assert [one.unusable for one in found] == ["", ""] and len(bodies) == 4
+    assert kept[-1] == judge.budget.spent_usd == pytest.approx(0.5 + 4 * PRICE)
