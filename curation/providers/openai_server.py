@@ -546,8 +546,12 @@ class OpenAIProvider:
         if first is None:
             endpoint.first[request.model] = asyncio.Event()
         elif not first.is_set() and self.answers_as.get(request.task) != "any":
-            with suppress(TimeoutError):
-                await asyncio.wait_for(first.wait(), FIRST_SECONDS)
+            endpoint.open_requests += 1  # else those that wait here count for no endpoint
+            try:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(first.wait(), FIRST_SECONDS)
+            finally:
+                endpoint.open_requests -= 1
             self.gate.check()
 
     def _check_model(self, endpoint: Endpoint, request: Request, answer: Answer) -> None:

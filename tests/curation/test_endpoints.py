@@ -55,6 +55,17 @@ def test_requests_are_balanced_and_none_is_sent_twice(
     assert sum(counts) == 80 and min(counts) >= 30
 
 
+def test_requests_are_balanced_from_the_first_ones_on(
+    sqlite_store: Store, pair: tuple[Server, Server]
+) -> None:
+    """All but the first wait for its answer; they were counted for no endpoint meanwhile."""
+    add_dataset(sqlite_store, pairs=12)
+    for server in pair:
+        server.latency_seconds = 0.3
+    assert run_curation(sqlite_store, **(ASKED | {"concurrency": 12}))["kept"] == 12
+    assert max(server.most_in_flight for server in pair) <= 8
+
+
 @pytest.mark.parametrize(("status", "code"), [(503, ""), (429, "slow"), (401, "no"), (402, "")])
 def test_one_of_two_dies_in_the_middle_and_comes_back_and_nothing_is_lost(
     sqlite_store: Store, pair: tuple[Server, Server], status: int, code: str
