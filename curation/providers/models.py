@@ -79,17 +79,28 @@ _VERSION: Final = re.compile(  # a date, a snapshot, a version, how its weights 
 )
 
 
+_ALIAS: Final = re.compile(r"-(0|latest|default)$")  # of any version of its family
+_SIZE: Final = re.compile(r"e?\d+(\.\d+)?(x\d+)?[bmk]\b")  # Ollama's tags: NAME:0.5b
+_NUMBER: Final = re.compile(r"-\d+(\.\d+)*(?=-|$)")
+
+
 def is_own_name(model: str, reported: str) -> bool:
     """Whether a reported name is that of a model, but for who serves it and how, and for a version
-    where the model's name has none."""
-    (wanted, version), (name, its_version) = _parts(model), _parts(reported)
-    return wanted == name and (version in its_version or not its_version)
+    where the model's name has none. `FAMILY-latest` without a number may be of any number."""
+    (wanted, version, tag), (name, its_version, its_tag) = _parts(model), _parts(reported)
+    if model.endswith("-latest") and not any(each.isdigit() for each in wanted):
+        name = _NUMBER.sub("", name)
+    fits = version in its_version or not its_version
+    return wanted == name and fits and (tag == its_tag or not (tag and its_tag))
 
 
-def _parts(model: str) -> tuple[str, str]:
-    """A model's name without its provider ("azure/Name:free") and version, and the version."""
-    name = re.split(r"[:@]", re.split(r"[/\\]", model.lower())[-1])[0]
+def _parts(model: str) -> tuple[str, str, str]:
+    """A model's name without its provider ("azure/Name:free") and version, the version, and its
+    tag. A tag that is a size belongs to the name."""
+    name, _, tag = re.split(r"[/\\]", model.lower())[-1].replace("@", "-").partition(":")
+    if _SIZE.match(tag):
+        name, tag = f"{name}-{tag}", ""
     whole = name = _PROVIDER.sub("", _FILE.sub("", name))
-    while (shorter := _VERSION.sub("", name)) != name:
+    while (shorter := _VERSION.sub("", _ALIAS.sub("", name))) != name:
         name = shorter
-    return name, whole.removeprefix(name).replace("-latest", "")
+    return name, _ALIAS.sub("", whole).removeprefix(name), "" if tag == "latest" else tag
