@@ -39,7 +39,7 @@ class Latencies:
         self.newest_start = -math.inf
 
     def add(self, started: float, seconds: float, tokens: int) -> None:
-        """Count an answer of so many tokens to a request sent at `started`."""
+        """Count an answer of `tokens` to a request sent at `started`."""
         self.newest_start = max(self.newest_start, started)
         self._answers.append((seconds, tokens))
 
@@ -146,7 +146,7 @@ class Gate:
             self._admit_waiting()
 
     def lend(self, places: int) -> None:
-        """Admit so many calls more than the width."""
+        """Admit `places` calls more than the width."""
         if places != self.lent:
             self.lent = places
             self._admit_waiting()

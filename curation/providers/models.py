@@ -57,16 +57,17 @@ def refused_model(
     is_alias = answers_as == "one" or endpoint.has_one
     is_alias = is_alias or isinstance(endpoint.client, AsyncAzureOpenAI)
     may_differ = answers_as == "any" or (is_alias and not first)
-    if not reported or may_differ or any(is_own_name(one, reported) for one in (model, first)):
+    is_known = reported in names or any(is_own_name(one, reported) for one in (model, first))
+    if not reported or may_differ or is_known:
         if reported:
             names[reported] = None
         return None
     again = f"load {first or model} again and resume the run"
     return ProviderError(
         f"{endpoint.url} answered {model!r} as {reported!r}" + (f" after {first!r}" * bool(first)),
-        f"{again}, or start one with `set=model={reported}`; with `set=answers_as=one` where that "
-        "is the name behind an alias, with `set=answers_as=any` where a router chooses among "
-        "models: what is answered is reused",
+        f"{again}, or start one with `set=model={reported}`, which pays for all answers; or with "
+        "`set=answers_as=one` where that is the name behind an alias, with `set=answers_as=any` "
+        "where a router chooses among models: these reuse what is answered",
         code="served_model_changed",
     )
 

@@ -11,7 +11,7 @@ import math
 import random
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -249,12 +249,22 @@ class OpenAIProvider:
         return provider
 
     @property
-    def answered_as(self) -> dict[str, str]:
-        """Models that answered under other names than they were requested by, with those."""
+    def answering_names(self) -> dict[str, list[str]]:
+        """The names under which each model answered, in order, those of the run's start included.
+
+        A thread may read it.
+        """
         found: dict[str, dict[str, None]] = {}
-        for model, names in (pair for each in self.endpoints.all for pair in each.reported.items()):
-            found.setdefault(model, {}).update(dict.fromkeys(set(names) - {model}))
-        return {model: ", ".join(sorted(names)) for model, names in found.items() if names}
+        for model, names in (
+            pair for each in self.endpoints.all for pair in list(each.reported.items())
+        ):
+            found.setdefault(model, {}).update(dict.fromkeys(list(names)))
+        return {model: list(names) for model, names in found.items() if names}
+
+    def expect_names(self, names: Mapping[str, Sequence[str]]) -> None:
+        """Take over the names under which models answered to a run so far."""
+        for endpoint in self.endpoints.all:
+            endpoint.reported.update({model: dict.fromkeys(of) for model, of in names.items()})
 
     def parameters(self) -> dict[str, Any]:
         """Empty: the recipe alone decides what is sent."""

@@ -100,6 +100,8 @@ def _openai(setting: WorkerSetting) -> Provider:
         was_reached=was_reached,
         parks=not run.batch,
     )
+    noted = {of["model"]: of["names"] for of in run.models.values() if of.get("names")}
+    wire.expect_names({model: names.split(", ") for model, names in noted.items()})
     if not run.batch:
         return wire
     from curation.providers.batch import BatchProvider

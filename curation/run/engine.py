@@ -223,6 +223,7 @@ class Worker:
             provider.keep = self._keep
         self._with_budget = plan.run.budget_usd is not None
         self._lent = 0
+        self._names: dict[str, list[str]] = {}
         self._concurrency = 0 if plan.follows_run else plan.concurrency
         self._open: dict[str, asyncio.Future[StoredCall]] = {}
         self._ready: deque[Claimed] = deque()
@@ -353,7 +354,6 @@ class Worker:
     def _end(self, session: Session) -> None:
         self._noted_at = -math.inf  # the last answers, too
         self._count(session)
-        note_answering_models(session, self._run_id, getattr(self._provider, "answered_as", {}))
         leave(session, self._run_id, self._owner)
 
     async def _feed(self) -> None:
@@ -615,6 +615,10 @@ class Worker:
             ),
         )
         self._note_answers(session, self._answers + in_progress)
+        names = getattr(self._provider, "answering_names", {})
+        if names != self._names:  # now: a worker that begins later, or goes on, starts from them
+            note_answering_models(session, self._run_id, names)
+            self._names = names
         own_calls = None if self._plan.follows_run else self._concurrency
         share = lease_share(
             session,

@@ -435,15 +435,24 @@ def _note_environment(run: Run, recipe: Recipe) -> None:
     run.server = now | {"url": ", ".join(dict.fromkeys(urls))}
 
 
-def note_answering_models(session: Session, run_id: int, names: Mapping[str, str]) -> None:
-    """Record by which other names a server's models answered: `answered_as` of a run's stages."""
-    if not names:
-        return
+def note_answering_models(
+    session: Session, run_id: int, names: Mapping[str, Sequence[str]]
+) -> None:
+    """Record by which names a server's models answered, in order: `names` of a run's stages, and
+    `answered_as`, those of them that were not requested."""
     run = get_run(session, run_id)
     run.models = {
-        task: of | ({"answered_as": names[of["model"]]} if of["model"] in names else {})
-        for task, of in run.models.items()
+        task: _with_names(of, names.get(of["model"], ())) for task, of in run.models.items()
     }
+
+
+def _with_names(of: dict[str, str | None], found: Sequence[str]) -> dict[str, str | None]:
+    before = (of.get("names") or "").split(", ")
+    names = [name for name in dict.fromkeys([*before, *found]) if name]
+    if not names:
+        return of
+    others = ", ".join(sorted(set(names) - {of["model"]}))
+    return of | {"names": ", ".join(names)} | ({"answered_as": others} if others else {})
 
 
 def scope_of(run: Run) -> dict[str, Any]:

@@ -207,6 +207,34 @@ def test_the_only_model_of_a_server_may_answer_by_its_file_and_by_no_second_name
         run_curation(sqlite_store, **ASKED, fresh=True)
 
 
+@pytest.mark.parametrize(
+    ("models", "first", "settings"),
+    [(("small",), None, []), (("small", "judge"), (0, "tower-1"), ["answers_as=one"])],
+    ids=["the only model", "an alias"],
+)
+def test_a_resumed_run_knows_by_which_name_its_model_answered(
+    sqlite_store: Store,
+    server: Server,
+    models: tuple[str, ...],
+    first: tuple[int, str] | None,
+    settings: list[str],
+) -> None:
+    add_dataset(sqlite_store, pairs=4)
+    server.models, server.other_model, server.quota = models, first, 10
+    settings = [*ASKED["settings"], *settings]
+    with pytest.raises(ProviderError, match="quota"):
+        run_curation(sqlite_store, **(ASKED | {"settings": settings}))
+    server.quota, server.other_model = None, (0, "tiny-chat")
+    with sqlite_store.read() as session:
+        run_id = session.scalars(select(Run.id)).one()
+    before = first[1] if first else "small"
+    with pytest.raises(ProviderError, match=f"as 'tiny-chat' after '{before}'") as refused:
+        run_curation(sqlite_store, run_id)
+    assert "set=model=tiny-chat`, which pays" in str(refused.value)
+    server.other_model = first
+    assert run_curation(sqlite_store, run_id)["kept"] == 4
+
+
 def test_an_unknown_way_to_be_named_is_refused(sqlite_store: Store) -> None:
     add_dataset(sqlite_store, pairs=1)
     with pytest.raises(BadInput, match="answers_as = 'all'"):
