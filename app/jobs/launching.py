@@ -45,7 +45,6 @@ from db.tables import Job, Run
 STOP_GRACE_SECONDS = 15.0
 MAX_DEATHS = 5  # of a job's process, while no more is done
 POLL_SECONDS = 0.25
-Deaths = dict[int, tuple[int, int]]
 
 
 def launch(
@@ -253,12 +252,12 @@ def close_row(store: Store, job: Job, code: int | None) -> Job:
     return job
 
 
-def settle(store: Store, job_id: int, deaths: Deaths) -> bool:
+def settle(store: Store, job_id: int) -> bool:
     """Queue a lost job again, or delete what was left for it if it is over for good. Whether it is
     queued again.
 
-    `deaths` has, by job, the most that was done and how often its process died since: at MAX_DEATHS
-    the job fails.
+    The row counts how often its process died since most was done, as its supervisor may die with
+    it: at MAX_DEATHS the job fails. A person's resume begins anew.
     """
     with store.write() as session:
         job = jobs.get_job(session, job_id, lock=True)
@@ -266,15 +265,13 @@ def settle(store: Store, job_id: int, deaths: Deaths) -> bool:
             return False
         is_again = job.status == "lost" and is_wanted(session, job)
         if is_again:
-            most, died = deaths.get(job_id, (-1, 0))
+            most, died = job.shown.get(jobs.DEATHS, (-1, 0))
             died = 1 if job.done > most else died + 1
-            deaths[job_id] = max(most, job.done), died
             is_again = died < MAX_DEATHS
             if is_again:
-                jobs.requeue_job(session, job_id)
+                jobs.requeue_job(session, job_id, deaths=(max(most, job.done), died))
             else:
                 jobs.give_up(session, job_id, _keeps_dying(job, died))
-                del deaths[job_id]  # a person may resume it
         if not is_again:
             forget(job)  # under the lock: a resume that comes next leaves it anew
         session.commit()

@@ -64,12 +64,11 @@ def supervise_ray(store: Store, cluster: RayCluster, *, idle_seconds: float) -> 
         )
     resources = Resources.from_environment()
     watched: dict[str, Watched] = {}
-    deaths: launching.Deaths = {}
     submitted, idle_since = 0, time.monotonic()
     try:
         while True:
             new, is_working = patiently(
-                partial(_round, store, cluster, resources, watched, deaths),
+                partial(_round, store, cluster, resources, watched),
                 60 * PATIENCE_MINUTES,
             )
             submitted += new
@@ -87,7 +86,6 @@ def _round(
     cluster: RayCluster,
     resources: Resources,
     watched: dict[str, Watched],
-    deaths: launching.Deaths,
 ) -> tuple[int, bool]:
     """Submit, look after each running job, and retry lost ones; of those that run no longer the log
     is kept. How many were submitted, and whether any runs or is to run again."""
@@ -103,7 +101,7 @@ def _round(
             log.warning("%s", error)
     for name in watched.keys() - {submission_of(store, job) for job in running}:
         _keep_final_log(store, cluster, watched.pop(name).job, name)
-    is_retrying = _retry_lost(store, cluster, deaths)
+    is_retrying = _retry_lost(store, cluster)
     return submitted, bool(running) or is_retrying
 
 
@@ -175,7 +173,7 @@ def _close_lost(store: Store, job: Job, reason: str) -> None:
     _close(store, job, "lost", InfError(message, code="job_process_ended"))
 
 
-def _retry_lost(store: Store, cluster: RayCluster, deaths: launching.Deaths) -> bool:
+def _retry_lost(store: Store, cluster: RayCluster) -> bool:
     """End lost attempts in the cluster and queue their jobs again, as `launching.settle` does.
     Whether there were any."""
     with store.write() as session:
@@ -192,7 +190,7 @@ def _retry_lost(store: Store, cluster: RayCluster, deaths: launching.Deaths) -> 
         except InfError as error:
             log.warning("%s", error)
             continue
-        if launching.settle(store, job.id, deaths):
+        if launching.settle(store, job.id):
             log.info("job %s, attempt %s, was lost and is queued again", job.id, job.attempt)
     return bool(wanted)
 

@@ -115,16 +115,15 @@ def supervise(store: Store, *, idle_seconds: float, places: list[Slot] | None = 
     sharing.start()  # what a machine has from before may take hours
     taken, idle_since = 0, time.monotonic()
     away_since: float | None = None
-    deaths: launching.Deaths = {}
     try:
         running = patiently(partial(_inherited, store), 60 * PATIENCE_MINUTES)
         while running or sharing.is_alive() or time.monotonic() - idle_since < idle_seconds:
             try:
                 for name, one in list(running.items()):
-                    if _is_over(store, one, deaths):
+                    if _is_over(store, one):
                         del running[name]
                         idle_since = time.monotonic()
-                _settle(store, running, deaths)
+                _settle(store, running)
                 for place in _free(places, running):
                     if started := _start(store, place):
                         running[place.name] = started
@@ -212,7 +211,7 @@ def is_process_of(job: Job) -> bool:
     return list(arguments[-2:]) == [str(job.id), str(job.attempt)]
 
 
-def _settle(store: Store, running: dict[str, Running], deaths: launching.Deaths) -> None:
+def _settle(store: Store, running: dict[str, Running]) -> None:
     """Settle the jobs that were launched here and are over: some died, perhaps with the machine."""
     left = left_ids() - {one.job_id for one in running.values()}
     if not left:
@@ -220,11 +219,11 @@ def _settle(store: Store, running: dict[str, Running], deaths: launching.Deaths)
     with store.read() as session:
         over = session.scalars(select(Job).where(Job.id.in_(left), Job.status.in_(jobs.OVER))).all()
     for job in over:
-        if was_left(job) and launching.settle(store, job.id, deaths):
+        if was_left(job) and launching.settle(store, job.id):
             log.info("job %s, attempt %s, was lost and is queued again", job.id, job.attempt)
 
 
-def _is_over(store: Store, one: Running, deaths: launching.Deaths) -> bool:
+def _is_over(store: Store, one: Running) -> bool:
     """Check a running job: stop it if requested, reap it when it has ended."""
     with store.read() as session:
         job = jobs.get_job(session, one.job_id)
@@ -234,7 +233,7 @@ def _is_over(store: Store, one: Running, deaths: launching.Deaths) -> bool:
         end_rest_of_group(one.pid)
         if job.attempt == one.attempt:  # else it was taken for lost, and runs again
             launching.close_row(store, job, code)
-            launching.settle(store, job.id, deaths)  # also one that was launched elsewhere
+            launching.settle(store, job.id)  # also one that was launched elsewhere
         return True
     if one.stop_by is None and (job.stop_requested or job.status in jobs.OVER):
         one.stop_by = time.monotonic() + launching.STOP_GRACE_SECONDS

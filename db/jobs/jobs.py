@@ -27,6 +27,7 @@ from db.values import JOB_KINDS
 HEARTBEAT_SECONDS = 3.0
 LOST_AFTER_SECONDS = 20.0
 LOCAL = "local"
+DEATHS = "deaths"  # in `shown`: the most that was done, how often its process died since
 OVER = ("done", "failed", "cancelled", "lost")
 SILENT = InfError(
     "the process stopped without a report (killed, or the machine went down)", code="job_silent"
@@ -265,8 +266,10 @@ def request_stop(session: Session, job_id: int) -> Job:
     return job
 
 
-def requeue_job(session: Session, job_id: int) -> Job:
+def requeue_job(session: Session, job_id: int, *, deaths: tuple[int, int] | None = None) -> Job:
     """Queue an ended job again; its handler continues from what is stored.
+
+    `deaths`: what it goes on to count, else it begins anew.
 
     Raises Refused if it is queued or running, or done without having been paused at a budget.
     Does not commit.
@@ -281,6 +284,8 @@ def requeue_job(session: Session, job_id: int) -> Job:
             code="job_done",
         )
     job.status, job.finished_at, job.stop_requested = "queued", None, False
+    others = {name: part for name, part in job.shown.items() if name != DEATHS}
+    job.shown = others if deaths is None else others | {DEATHS: list(deaths)}
     job.error = job.error_code = job.remedy = None
     return job
 

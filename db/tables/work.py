@@ -15,9 +15,9 @@ class Job(Base, kw_only=True):
     `slot` is the device slot of its machine (NULL: in the foreground of a command); `resources` the
     last reported use of each of its processes, by rank; `launcher` is `local`, or the address of a
     Ray cluster; `home` the INF_HOME that has its files (NULL: of an earlier version); `shown` are
-    texts from its work (of a batch, of the probe items of a training). Of one that did not end well
-    `error` is what happened, `error_code` and `remedy` are those of its InfError (NULL: of an
-    earlier version, whose `error` has the remedy within).
+    texts from its work (of a batch, of the probe items of a training), and how often it died. Of
+    one that did not end well `error` is what happened, `error_code` and `remedy` are those of its
+    InfError (NULL: of an earlier version, whose `error` has the remedy within).
     """
 
     __tablename__ = "job"

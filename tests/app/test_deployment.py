@@ -81,6 +81,7 @@ def test_the_systemd_unit_is_complete_and_names_known_variables() -> None:
     unit.read(ROOT / "deploy" / "inf-studio.service")
     service = unit["Service"]
     assert service["User"] == "inf-studio" and service["KillMode"] == "control-group"
+    assert service["OOMPolicy"] == "continue"
     assert service["ExecStart"].split()[:2] == ["/opt/inf-studio/bin/inf", "serve"]
     known = {one.name for listed in VARIABLES.values() for one in listed}
     text = (ROOT / "deploy" / "inf-studio.service").read_text()

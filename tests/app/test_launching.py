@@ -334,24 +334,57 @@ def test_a_worker_that_dies_at_once_again_and_again_fails_for_good(
     assert not list((home() / "launched").iterdir())
 
 
-def test_a_worker_that_gets_on_between_its_deaths_is_replaced_without_end(toys: Store) -> None:
-    deaths: launching.Deaths = {}
-    with toys.write() as session:
+def queued_elsewhere(store: Store) -> int:
+    with store.write() as session:
         job_id = jobs.enqueue_job(session, "curate", {}, launcher="http://head:8265").id
         session.commit()
+    return job_id
 
-    def dies(done: int) -> bool:
-        with toys.write() as session:
-            job = jobs.claim_job(session, job_id)
-            assert job is not None
-            job.done = done
-            jobs.finish_job(session, job_id, job.attempt, "lost", error=jobs.SILENT)
-            session.commit()
-        return launching.settle(toys, job_id, deaths)
 
-    assert all(dies(done) for done in range(20))
-    again = [dies(done) for done in (3, 19, 18, 19)]  # back and forth is no progress
+def dies(store: Store, job_id: int, done: int) -> bool:
+    """Whether a job that dies with so much done is queued again."""
+    with store.write() as session:
+        job = jobs.claim_job(session, job_id)
+        assert job is not None
+        job.done = done
+        jobs.finish_job(session, job_id, job.attempt, "lost", error=jobs.SILENT)
+        session.commit()
+    return launching.settle(store, job_id)
+
+
+def test_a_worker_that_gets_on_between_its_deaths_is_replaced_without_end(toys: Store) -> None:
+    job_id = queued_elsewhere(toys)
+    assert all(dies(toys, job_id, done) for done in range(20))
+    again = [dies(toys, job_id, done) for done in (3, 19, 18, 19)]  # no progress: back and forth
     assert again == [True, True, True, False] and status(toys, job_id) == "failed"
+
+
+def test_the_deaths_of_a_job_that_a_person_resumes_are_counted_anew(toys: Store) -> None:
+    job_id = queued_elsewhere(toys)
+    for _ in range(2):
+        assert [dies(toys, job_id, 7) for _ in range(5)] == [True] * 4 + [False]
+        assert launching.job_now(toys, job_id).error_code == "job_keeps_dying"
+        with toys.write() as session:
+            jobs.requeue_job(session, job_id)
+            session.commit()
+
+
+def test_a_worker_whose_deaths_take_its_supervisor_along_fails_for_good_too(
+    toys: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where memory runs out for the machine: each supervisor begins after a death."""
+    job_id = launched(toys, monkeypatch, steps=600)
+    for attempt in range(1, 6):
+        died(toys, started(toys, job_id), job_id)
+        monkeypatch.setattr(supervisor, "_start", lambda *_: None)
+        with toys.write() as session:
+            jobs.get_job(session, job_id).done = 0
+            jobs.mark_lost_jobs(session)
+            session.commit()
+        supervise(toys, idle_seconds=0.1)
+        job = launching.job_now(toys, job_id)
+        assert (job.status, job.attempt) == ("queued" if attempt < 5 else "failed", attempt)
+    assert job.error_code == "job_keeps_dying"
 
 
 def test_a_worker_that_dies_on_the_cluster_is_replaced_as_often_as_its_run_goes_on(
@@ -423,7 +456,7 @@ def test_a_supervisor_closes_only_the_attempt_that_it_watched(
         session.commit()
     child.kill()
     until(lambda: child.poll() is not None)
-    assert supervisor._is_over(toys, watched, {})
+    assert supervisor._is_over(toys, watched)
     assert (status(toys, job_id), launching.job_now(toys, job_id).attempt) == ("running", 2)
 
 
