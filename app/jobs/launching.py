@@ -28,6 +28,7 @@ from app.jobs.processes import (
     SAFE_PATH,
     command_of,
     end_rest_of_group,
+    is_alive_here,
 )
 from db.errors import InfError
 from db.events import record_event
@@ -250,6 +251,36 @@ def close_row(store: Store, job: Job, code: int | None) -> Job:
             session.commit()
         job = job_now(store, job.id)
     return job
+
+
+def mark_lost(store: Store, silent: dict[int, float]) -> None:
+    """Mark jobs without a recent heartbeat as lost.
+
+    After a sleep, or when the store is back, whoever asks may be there before a living worker
+    beats: where its process may live, it gets as long again. `silent` has, by job, when it was
+    first found silent here.
+    """
+    with store.read() as session:
+        found = [jobs.get_job(session, each) for each in jobs.silent_jobs(session)]
+    for each in silent.keys() - {job.id for job in found}:
+        del silent[each]
+    now = time.monotonic()
+    spared = {
+        job.id
+        for job in found
+        if now - silent.setdefault(job.id, now) < jobs.LOST_AFTER_SECONDS
+        and is_alive_here(job) is not False
+    }
+    if len(spared) < len(found):
+        with store.write() as session:
+            jobs.mark_lost_jobs(session, spared=spared)
+            session.commit()
+
+
+def living_here(session: Session) -> set[int]:
+    """The silent jobs whose process runs on this machine: its supervisor is to judge them."""
+    found = [jobs.get_job(session, each) for each in jobs.silent_jobs(session)]
+    return {job.id for job in found if is_alive_here(job)}
 
 
 def settle(store: Store, job_id: int) -> bool:

@@ -6,6 +6,9 @@ current folder: a user's `db.py` there would otherwise replace our package.
 
 import time
 
+import psutil
+
+from db.jobs import jobs
 from db.machine import end_group, group_exists
 from db.modules import run_module
 from db.tables import Job
@@ -24,6 +27,21 @@ SAFE_PATH = {"PYTHONSAFEPATH": "1"}
 def command_of(job: Job) -> list[str]:
     """Python's arguments for the process of a claimed job."""
     return [*run_module(ENTRY), str(job.id), str(job.attempt)]
+
+
+def is_alive_here(job: Job) -> bool | None:
+    """Whether the job's process runs on this machine; None where that cannot be known."""
+    is_alive = jobs.is_this_process_alive(job)
+    return is_alive and is_process_of(job)
+
+
+def is_process_of(job: Job) -> bool:
+    """Whether the process with the job's pid is really the job's: pids are reused."""
+    try:
+        arguments = psutil.Process(job.pid).cmdline()
+    except psutil.Error:
+        return False
+    return list(arguments[-2:]) == [str(job.id), str(job.attempt)]
 
 
 def end_rest_of_group(pid: int) -> None:

@@ -64,11 +64,12 @@ def supervise_ray(store: Store, cluster: RayCluster, *, idle_seconds: float) -> 
         )
     resources = Resources.from_environment()
     watched: dict[str, Watched] = {}
+    silent: dict[int, float] = {}
     submitted, idle_since = 0, time.monotonic()
     try:
         while True:
             new, is_working = patiently(
-                partial(_round, store, cluster, resources, watched),
+                partial(_round, store, cluster, resources, watched, silent),
                 60 * PATIENCE_MINUTES,
             )
             submitted += new
@@ -86,6 +87,7 @@ def _round(
     cluster: RayCluster,
     resources: Resources,
     watched: dict[str, Watched],
+    silent: dict[int, float],
 ) -> tuple[int, bool]:
     """Submit, look after each running job, and retry lost ones; of those that run no longer the log
     is kept. How many were submitted, and whether any runs or is to run again."""
@@ -101,7 +103,7 @@ def _round(
             log.warning("%s", error)
     for name in watched.keys() - {submission_of(store, job) for job in running}:
         _keep_final_log(store, cluster, watched.pop(name).job, name)
-    is_retrying = _retry_lost(store, cluster)
+    is_retrying = _retry_lost(store, cluster, silent)
     return submitted, bool(running) or is_retrying
 
 
@@ -173,12 +175,10 @@ def _close_lost(store: Store, job: Job, reason: str) -> None:
     _close(store, job, "lost", InfError(message, code="job_process_ended"))
 
 
-def _retry_lost(store: Store, cluster: RayCluster) -> bool:
+def _retry_lost(store: Store, cluster: RayCluster, silent: dict[int, float]) -> bool:
     """End lost attempts in the cluster and queue their jobs again, as `launching.settle` does.
     Whether there were any."""
-    with store.write() as session:
-        jobs.mark_lost_jobs(session)
-        session.commit()
+    launching.mark_lost(store, silent)
     lost = _jobs_here(store, cluster, "lost")
     with store.read() as session:
         wanted = [job for job in lost if launching.is_wanted(session, job)]

@@ -20,7 +20,6 @@ import time
 from dataclasses import dataclass, field
 from functools import partial
 
-import psutil
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -29,7 +28,7 @@ from app.jobs import launching
 from app.jobs.entry import require_own_files
 from app.jobs.handed_over import left_ids, was_left
 from app.jobs.kinds import kinds_of_slot
-from app.jobs.processes import end_rest_of_group
+from app.jobs.processes import end_rest_of_group, is_alive_here, is_process_of
 from app.jobs.supervisors import try_supervisor_lock
 from db.errors import BadInput, InfError
 from db.jobs import jobs
@@ -115,6 +114,7 @@ def supervise(store: Store, *, idle_seconds: float, places: list[Slot] | None = 
     sharing.start()  # what a machine has from before may take hours
     taken, idle_since = 0, time.monotonic()
     away_since: float | None = None
+    silent: dict[int, float] = {}
     try:
         running = patiently(partial(_inherited, store), 60 * PATIENCE_MINUTES)
         while running or sharing.is_alive() or time.monotonic() - idle_since < idle_seconds:
@@ -123,6 +123,7 @@ def supervise(store: Store, *, idle_seconds: float, places: list[Slot] | None = 
                     if _is_over(store, one):
                         del running[name]
                         idle_since = time.monotonic()
+                launching.mark_lost(store, silent)
                 _settle(store, running)
                 for place in _free(places, running):
                     if started := _start(store, place):
@@ -167,7 +168,6 @@ def _free(places: list[Slot], running: dict[str, Running]) -> list[Slot]:
 
 def _start(store: Store, place: Slot) -> Running | None:
     with store.write() as session:
-        jobs.mark_lost_jobs(session)
         job = jobs.claim_job(
             session,
             kinds=place.kinds,
@@ -198,17 +198,8 @@ def _inherited(store: Store) -> dict[str, Running]:
     return {
         job.slot: Running(job.id, job.attempt, job.pid)
         for job in found
-        if job.slot and job.pid and jobs.is_this_process_alive(job) and is_process_of(job)
+        if job.slot and job.pid and is_alive_here(job)
     }
-
-
-def is_process_of(job: Job) -> bool:
-    """Whether the process with the job's pid is really the job's: pids are reused."""
-    try:
-        arguments = psutil.Process(job.pid).cmdline()
-    except psutil.Error:
-        return False
-    return list(arguments[-2:]) == [str(job.id), str(job.attempt)]
 
 
 def _settle(store: Store, running: dict[str, Running]) -> None:

@@ -305,10 +305,11 @@ def _mark_lost() -> None:
     store = open_store()
     with unscoped():
         with store.read() as session:
-            silent = jobs.silent_jobs(session)
-        if silent:
+            spared = launching.living_here(session)
+            is_needed = len(jobs.silent_jobs(session)) > len(spared)
+        if is_needed:
             with store.write() as session:
-                jobs.mark_lost_jobs(session)
+                jobs.mark_lost_jobs(session, spared=spared)
                 session.commit()
 
 

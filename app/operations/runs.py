@@ -13,6 +13,7 @@ from analysis.found.runs import SharedParts
 from app.access.identity import Actor, TokenHolder
 from app.access.permissions import NEEDS, require
 from app.jobs.handed_over import forget
+from app.jobs.launching import living_here
 from app.jobs.places import require_own_recipe, require_places
 from app.operations import groups
 from app.operations.acting import Launch, reading, writing
@@ -705,7 +706,9 @@ def shrink(actor: Actor, wanted: RunShrink) -> RunShrunk:
     are the others'. Raises NotFound, Refused where none would stay."""
     with writing(actor, RIGHT) as session:
         run_id = get_run(session, wanted.run_id).id
-        jobs.mark_lost_jobs(session)  # the dead do not count as those who stay
+        jobs.mark_lost_jobs(
+            session, spared=living_here(session)
+        )  # the dead do not count as those who stay
         working = [
             job.id
             for job in jobs.live_of_run(session, run_id)

@@ -6,7 +6,7 @@ that a process that was declared lost cannot overwrite its successor's results.
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -306,10 +306,13 @@ def silent_jobs(session: Session, *, now: datetime | None = None) -> list[int]:
     return list(session.scalars(query))
 
 
-def mark_lost_jobs(session: Session, *, now: datetime | None = None) -> list[int]:
-    """Mark running jobs without a recent heartbeat as lost. Returns their ids. Does not commit."""
+def mark_lost_jobs(
+    session: Session, *, now: datetime | None = None, spared: Container[int] = ()
+) -> list[int]:
+    """Mark running jobs without a recent heartbeat as lost, but the spared ones. Returns their ids.
+    Does not commit."""
     limit = silent_since(session, LOST_AFTER_SECONDS, now=now)
-    lost = silent_jobs(session, now=now)
+    lost = [job_id for job_id in silent_jobs(session, now=now) if job_id not in spared]
     if limit is not None and lost:
         session.execute(
             update(Job)

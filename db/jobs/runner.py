@@ -102,14 +102,18 @@ class JobHandle:
         self._stop.set()
 
     def check_for_shutdown(self) -> None:
-        """Raise ShutDown if a signal ends the process and no person stopped the job."""
-        if not self._is_signalled:
+        """Raise ShutDown if a signal ends the process, or it was taken for dead while it was cut
+        off, and no person stopped the job."""
+        if not (self._is_signalled or self._lost):
             return
         with self.store.read() as session:
             job = jobs.get_job(session, self.id)
-        if job.status == "running" and not job.stop_requested:
+        goes_on = job.status in ("running", "lost", "queued") and not job.stop_requested
+        if goes_on or job.attempt != self.attempt:
             raise ShutDown(
-                "a signal ended the process, as when its machine shuts down",
+                "a signal ended the process, as when its machine shuts down"
+                if self._is_signalled
+                else "the job was taken for lost while its process was cut off",
                 "resume continues from what is stored",
                 code="job_process_ended",
             )
@@ -260,7 +264,7 @@ def run(handle: JobHandle, handler: Handler) -> int:
     try:
         finish = partial(handle.finish, ending)
         patiently(finish, patience_of(handle.config), stopped=lambda: handle.stopping)
-    except StoreBehind as error:  # how it ended cannot be stored: without heartbeat, it is lost
+    except (Refused, StoreBehind) as error:  # it is another process's, or will be
         log.error("%s", error)
         return 1
     return 0 if ending["status"] == "done" else 1

@@ -3,6 +3,7 @@
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -262,14 +263,30 @@ def test_the_workers_of_a_run_are_jobs_of_their_own(sqlite_store: Store, queue_o
     ]
 
 
+def silence(store: Store, job_id: int) -> None:
+    """Mark a job lost as if it had not beaten for a minute."""
+    with store.write() as session:
+        job = jobs.get_job(session, job_id)
+        assert job.heartbeat_at is not None
+        job.heartbeat_at -= timedelta(seconds=60)
+        session.flush()
+        assert jobs.mark_lost_jobs(session) == [job_id]
+        session.commit()
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("workers", "sent"), [(3, signal.SIGKILL), (1, signal.SIGKILL), (1, signal.SIGTERM)]
+    ("workers", "sent"),
+    [(3, signal.SIGKILL), (1, signal.SIGKILL), (1, signal.SIGTERM), (1, None)],
 )
 def test_a_worker_that_is_ended_from_outside_is_replaced_and_the_run_ends_by_itself(
-    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch, workers: int, sent: signal.Signals
+    sqlite_store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    workers: int,
+    sent: signal.Signals | None,
 ) -> None:
-    """SIGTERM is what a machine sends that shuts down; nobody stopped the run."""
+    """SIGTERM is what a machine sends that shuts down; None: it lives and is taken for dead, as
+    after a sleep. Nobody stopped the run."""
     add_dataset(sqlite_store, pairs=40)
     calls = 40 * 8
     with Server() as server, ThreadPoolExecutor(1) as pool:
@@ -287,8 +304,11 @@ def test_a_worker_that_is_ended_from_outside_is_replaced_and_the_run_ends_by_its
 
         found = wait_for(working)
         for victim in found:  # the first one, too, each on its own
-            os.kill(victim.pid or 0, sent)
-            if sent == signal.SIGTERM:
+            if sent is None:
+                silence(sqlite_store, victim.id)
+            else:
+                os.kill(victim.pid or 0, sent)
+            if sent in (signal.SIGTERM, None):
                 server.hold_after = None  # it completes the calls in flight
 
             def replaced(victim: Job = victim) -> bool:

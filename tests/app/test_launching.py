@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
@@ -23,6 +24,7 @@ from app.jobs import launching, processes, ray_supervisor, supervisor, superviso
 from app.jobs.handed_over import forget, with_handed_over
 from app.jobs.ray_supervisor import supervise_ray
 from app.jobs.supervisor import slots, supervise, visible_gpus
+from app.operations import jobs as operations
 from curation.run.starting import start_run
 from db.errors import BadInput, InfError, Refused
 from db.events import list_events
@@ -267,6 +269,51 @@ def test_a_worker_that_an_earlier_supervisor_started_is_replaced(
     assert has_looked.wait(60)
     child.kill()
     child.wait()
+    thread.join(60)
+    job = launching.job_now(toys, job_id)
+    assert (job.status, job.attempt, job.result) == ("done", 2, AS_LAUNCHED)
+
+
+def held_still(store: Store, job_id: int) -> int:
+    """The pid of a job's process that stands still, as in a paused container, for a minute."""
+    until(lambda: progress(store, job_id).startswith("step"))
+    pid = launching.job_now(store, job_id).pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    with store.write() as session:
+        job = jobs.get_job(session, job_id)
+        assert job.heartbeat_at is not None
+        job.heartbeat_at -= timedelta(seconds=60)
+        session.commit()
+    return pid
+
+
+def test_a_living_worker_is_not_taken_for_dead_before_it_had_time_to_beat(
+    toys: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a laptop's sleep, where the supervisor or a page may look before it."""
+    job_id = launched(toys, monkeypatch, steps=40, ending="tells")
+    thread = threading.Thread(target=supervise, args=(toys,), kwargs={"idle_seconds": 1})
+    thread.start()
+    pid = held_still(toys, job_id)
+    operations.list_some(owner("me"))
+    time.sleep(2)
+    assert status(toys, job_id) == "running"
+    os.kill(pid, signal.SIGCONT)
+    thread.join(60)
+    job = launching.job_now(toys, job_id)
+    assert (job.status, job.attempt, job.result) == ("done", 1, AS_LAUNCHED)
+
+
+def test_a_living_worker_that_stays_silent_is_killed_and_replaced(
+    toys: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launching, "STOP_GRACE_SECONDS", 0.5)
+    job_id = launched(toys, monkeypatch, steps=20, ending="tells")
+    thread = threading.Thread(target=supervise, args=(toys,), kwargs={"idle_seconds": 1})
+    thread.start()
+    held_still(toys, job_id)
+    monkeypatch.setattr(jobs, "LOST_AFTER_SECONDS", 2.0)
     thread.join(60)
     job = launching.job_now(toys, job_id)
     assert (job.status, job.attempt, job.result) == ("done", 2, AS_LAUNCHED)
