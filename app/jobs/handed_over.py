@@ -9,18 +9,25 @@ with it does not start again by itself.
 """
 
 import json
+import logging
 import os
+import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from sqlalchemy.orm import Session
+
 from db.home import home
+from db.jobs.jobs import OVER
 from db.servers.sealing import seal, unseal
 from db.store.environment import VARIABLES
 from db.store.secrets import inherited, is_secret
 from db.tables import Job
 
+log = logging.getLogger("inf.jobs")
 SECTIONS: Final = ("Language models", "Hugging Face Hub")
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 NAMES: Final = frozenset(each.name for section in SECTIONS for each in VARIABLES[section])
@@ -30,7 +37,7 @@ def hand_over(job: Job, like: Iterable[Job] = ()) -> None:
     """Leave this process's variables for the process of a job, or what was left for one `like` it;
     before the job can be claimed."""
     for other in like:
-        if was_left(other):
+        with suppress(FileNotFoundError):  # it may end meanwhile
             return _write(job, _path(other).read_text(encoding="utf-8"))
     held = {name: value for name, value in inherited().items() if _is_handed_over(name)}
     secrets = {name: value for name, value in held.items() if is_secret(name)}
@@ -74,7 +81,23 @@ def was_left(job: Job) -> bool:
 
 def left_ids() -> set[int]:
     """The ids of the jobs for which there is something, those of other stores too."""
-    return {int(path.name.split("-")[1]) for path in _folder().glob("job-*-*.json")}
+    found = (re.fullmatch(r"job-(\d+)-\d+\.json", path.name) for path in _folder().glob("job-*"))
+    return {int(name[1]) for name in found if name}
+
+
+def take_earlier(session: Session) -> None:
+    """Rename what an earlier version left, by the id alone, for jobs that are not over; delete it
+    for those that are. What it left for a job that is not in this store is another's and stays."""
+    for path in _folder().glob("job-*.json"):
+        name = re.fullmatch(r"job-(\d+)\.json", path.name)
+        job = session.get(Job, int(name[1])) if name else None
+        if job is None:
+            continue
+        if job.status in OVER or was_left(job):
+            path.unlink(missing_ok=True)
+            log.info("deleted %s of an earlier version: no job needs it", path)
+        else:
+            path.replace(_path(job))
 
 
 def forget(job: Job) -> None:

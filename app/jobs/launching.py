@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,11 +42,12 @@ from db.store.scope import unscoped
 from db.store.secrets import inherited, redacted
 from db.store.settings import log_of_attempt, logs
 from db.store.store import Store
-from db.tables import Job, Run
+from db.tables import Job, Run, utc_now
 
 STOP_GRACE_SECONDS = 15.0
 MAX_DEATHS = 5  # of a job's process, while no more is done
 POLL_SECONDS = 0.25
+WANTED_FOR = timedelta(days=1)
 
 
 def launch(
@@ -148,13 +150,17 @@ def run_in_foreground(
         first, *more = _admitted(session, kind, config, actor)
         job = jobs.claim_job(session, first.id)
         assert job is not None
-        for each in more:
+        shared = [job, *more] if KINDS[kind].shared else more  # the first, for those who join
+        for each in shared:
             hand_over(each)
         session.commit()
     if more:
         supervisors.ensure_taken(store, jobs.LOCAL)
     child = start_process(store, job, ends_with_us=True)
-    return ended_well(_wait(store, job, child, watch, [each.id for each in more]))
+    ended = _wait(store, job, child, watch, [each.id for each in more])
+    if KINDS[kind].shared:
+        patiently(partial(settle, store, job.id), patience_of(config))  # delete what was left
+    return ended_well(ended)
 
 
 def start_process(
@@ -233,7 +239,8 @@ def close_row(store: Store, job: Job, code: int | None) -> Job:
     """The ended row; if the process died without closing it, close it here.
 
     A job whose process was killed is lost: it can be resumed from what it stored. So is one whose
-    process is gone and whose status (None) an earlier supervisor would have got.
+    process is gone and whose status (None) an earlier supervisor would have got, and of a shared
+    kind one that any signal ended, or (1) whose end could not be stored.
     """
     attempt = job.attempt
     share_log(log_of_attempt(job.id, attempt))
@@ -243,8 +250,8 @@ def close_row(store: Store, job: Job, code: int | None) -> Job:
         message = f"the process {how}; log: {job.log_path}"
         if code == KILLED:
             message += "\n(killed, often because memory ran out)"
-        ended = "lost" if code in (None, KILLED) else "failed"
-        status = "cancelled" if job.stop_requested else ended
+        is_lost = code in (None, KILLED) or (KINDS[job.kind].shared and (code < 0 or code == 1))
+        status = "cancelled" if job.stop_requested else "lost" if is_lost else "failed"
         error = InfError(f"{message}\n{log_tail(job)}", code="job_process_ended")
         with store.write() as session:
             jobs.finish_job(session, job.id, job.attempt, status, error=error)
@@ -311,10 +318,13 @@ def settle(store: Store, job_id: int) -> bool:
 
 def is_wanted(session: Session, job: Job) -> bool:
     """Whether a lost job is to go on: nobody stopped it or its run, and no restore ended it, which
-    has no code."""
+    has no code. A cluster's that was lost long ago may have been given up by an earlier version."""
     if job.stop_requested or job.error_code is None:
         return False
-    if job.launcher == jobs.LOCAL and not KINDS[job.kind].shared:
+    if job.launcher == jobs.LOCAL:
+        if job.slot is None or not KINDS[job.kind].shared:  # without: its command shows the end
+            return False
+    elif job.finished_at is not None and job.finished_at < utc_now() - WANTED_FOR:
         return False
     run = session.get(Run, job.config.get("run_id") or 0)
     return run is None or run.status in ("created", "running", "done")

@@ -26,7 +26,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from analysis.files.shared import drop_states, share_the_rest
 from app.jobs import launching
 from app.jobs.entry import require_own_files
-from app.jobs.handed_over import left_ids, was_left
+from app.jobs.handed_over import left_ids, take_earlier, was_left
 from app.jobs.kinds import kinds_of_slot
 from app.jobs.processes import end_rest_of_group, is_alive_here, is_process_of
 from app.jobs.supervisors import try_supervisor_lock
@@ -194,6 +194,7 @@ def _start(store: Store, place: Slot) -> Running | None:
 def _inherited(store: Store) -> dict[str, Running]:
     """Jobs in slots of this machine that run without a supervisor."""
     with store.read() as session:
+        take_earlier(session)
         found = jobs.list_jobs(session, statuses=("running",), launcher=jobs.LOCAL)
     return {
         job.slot: Running(job.id, job.attempt, job.pid)

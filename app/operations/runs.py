@@ -706,9 +706,8 @@ def shrink(actor: Actor, wanted: RunShrink) -> RunShrunk:
     are the others'. Raises NotFound, Refused where none would stay."""
     with writing(actor, RIGHT) as session:
         run_id = get_run(session, wanted.run_id).id
-        jobs.mark_lost_jobs(
-            session, spared=living_here(session)
-        )  # the dead do not count as those who stay
+        # the dead do not count as those who stay
+        jobs.mark_lost_jobs(session, spared=living_here(session))
         working = [
             job.id
             for job in jobs.live_of_run(session, run_id)

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,8 @@ from ray_nodes import IdleRay
 from waiting import until
 
 from app.access.identity import owner
-from app.jobs import launching, processes, ray_supervisor, supervisor, supervisors
-from app.jobs.handed_over import forget, with_handed_over
+from app.jobs import handed_over, launching, processes, ray_supervisor, supervisor, supervisors
+from app.jobs.handed_over import forget, hand_over, with_handed_over
 from app.jobs.ray_supervisor import supervise_ray
 from app.jobs.supervisor import slots, supervise, visible_gpus
 from app.operations import jobs as operations
@@ -279,11 +280,12 @@ def held_still(store: Store, job_id: int) -> int:
     until(lambda: progress(store, job_id).startswith("step"))
     pid = launching.job_now(store, job_id).pid
     assert pid is not None
-    os.kill(pid, signal.SIGSTOP)
     with store.write() as session:
         job = jobs.get_job(session, job_id)
         assert job.heartbeat_at is not None
         job.heartbeat_at -= timedelta(seconds=60)
+        session.flush()  # it must not hold the lock of the store when it stops
+        os.kill(pid, signal.SIGSTOP)
         session.commit()
     return pid
 
@@ -296,10 +298,12 @@ def test_a_living_worker_is_not_taken_for_dead_before_it_had_time_to_beat(
     thread = threading.Thread(target=supervise, args=(toys,), kwargs={"idle_seconds": 1})
     thread.start()
     pid = held_still(toys, job_id)
-    operations.list_some(owner("me"))
-    time.sleep(2)
-    assert status(toys, job_id) == "running"
-    os.kill(pid, signal.SIGCONT)
+    try:
+        operations.list_some(owner("me"))
+        time.sleep(2)
+        assert status(toys, job_id) == "running"
+    finally:
+        os.kill(pid, signal.SIGCONT)
     thread.join(60)
     job = launching.job_now(toys, job_id)
     assert (job.status, job.attempt, job.result) == ("done", 1, AS_LAUNCHED)
@@ -312,9 +316,11 @@ def test_a_living_worker_that_stays_silent_is_killed_and_replaced(
     job_id = launched(toys, monkeypatch, steps=20, ending="tells")
     thread = threading.Thread(target=supervise, args=(toys,), kwargs={"idle_seconds": 1})
     thread.start()
-    held_still(toys, job_id)
+    pid = held_still(toys, job_id)
     monkeypatch.setattr(jobs, "LOST_AFTER_SECONDS", 2.0)
     thread.join(60)
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)
     job = launching.job_now(toys, job_id)
     assert (job.status, job.attempt, job.result) == ("done", 2, AS_LAUNCHED)
 
@@ -355,6 +361,19 @@ def test_a_dead_job_that_nobody_wants_or_whose_key_is_gone_does_not_start_by_its
     assert (job.status, job.attempt) == ("lost", 1)
     assert f"`jobs resume {job_id}`" in launching.what_to_do(job)
     assert not list((home() / "launched").iterdir())
+
+
+@pytest.mark.parametrize("code", [-15, -11, 1])
+@pytest.mark.parametrize(("kind", "ends"), [("curate", "lost"), ("train", "failed")])
+def test_a_worker_whose_process_ends_without_a_report_is_lost(
+    toys: Store, kind: str, ends: str, code: int
+) -> None:
+    """-15: while it imports; 1: SIGTERM while the store is away."""
+    with toys.write() as session:
+        job = jobs.claim_job(session, jobs.enqueue_job(session, kind, {}).id)
+        session.commit()
+    assert job is not None
+    assert launching.close_row(toys, job, code).status == ends
 
 
 def test_what_another_store_of_this_home_left_stays(
@@ -466,6 +485,21 @@ def test_a_worker_that_dies_on_the_cluster_is_replaced_as_often_as_its_run_goes_
         assert [(job.status, job.attempt) for job in found] == ended
     assert found[1].error_code == "job_keeps_dying" and "its node died" in (found[1].error or "")
     assert Counter(job_id for job_id, _ in cluster.submitted) == {going: 9, dying: 5}
+
+
+def test_jobs_that_were_lost_long_ago_do_not_start_again_by_themselves(toys: Store) -> None:
+    """Where an earlier version gave them up, after four restarts: each new one may cost money."""
+    cluster = IdleRay()
+    with toys.write() as session:
+        job_id = jobs.enqueue_job(session, "curate", {}, launcher=cluster.address).id
+        job = jobs.claim_job(session, job_id)
+        assert job is not None
+        job.attempt = 5
+        jobs.finish_job(session, job_id, 5, "lost", error=jobs.SILENT)
+        jobs.get_job(session, job_id).finished_at = utc_now() - timedelta(hours=25)
+        session.commit()
+    assert supervise_ray(toys, cluster, idle_seconds=0) == 0
+    assert (status(toys, job_id), cluster.submitted) == ("lost", [])
 
 
 def test_the_clusters_supervisor_does_not_end_between_a_death_and_the_next_attempt(
@@ -666,6 +700,69 @@ def test_a_queued_job_has_the_servers_and_keys_of_who_launched_it_not_the_superv
         result = jobs.get_job(session, job_id).result
     assert result == {"url": "http://new.example/v1", "key_length": 14, "other": None}
     assert not left.exists()
+
+
+def test_what_an_earlier_version_left_is_read_or_deleted_and_other_files_are_passed_over(
+    toys: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It named files by the job's id alone."""
+    over = launched(toys, monkeypatch, steps=1)
+    supervise(toys, idle_seconds=0.5)
+    job_id = launched(toys, monkeypatch, ending="tells")
+    (left,) = (home() / "launched").iterdir()
+    for each in (over, job_id + 1):
+        (left.parent / f"job-{each}.json").write_bytes(left.read_bytes())
+    left.rename(left.parent / f"job-{job_id}.json")
+    (left.parent / "job-x-y.json").touch()
+    supervise(toys, idle_seconds=0.5)
+    assert launching.job_now(toys, job_id).result == AS_LAUNCHED
+    names = {path.name for path in left.parent.iterdir()}
+    assert names == {f"job-{job_id + 1}.json", "job-x-y.json"}, "another store's, and nobody's"
+
+
+def test_whoever_joins_a_worker_that_ends_meanwhile_leaves_its_own(
+    toys: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = launching.job_now(toys, launched(toys, monkeypatch, steps=1))
+    forget(first)
+    second = launching.job_now(toys, launched(toys, monkeypatch, steps=1))
+    monkeypatch.setattr(handed_over, "was_left", lambda job: True)
+    hand_over(second, like=[first])
+    assert with_handed_over(second, {})["OPENAI_BASE_URL"] == "http://old.example/v1"
+
+
+def test_whoever_joins_a_run_in_the_foreground_has_its_server_and_key(
+    toys: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = offline_run(toys)
+    monkeypatch.setattr(supervisors, "ensure_taken", lambda *_: None)
+    monkeypatch.setenv("LAB_API_KEY", "the-key-of-now")
+    joined: list[int] = []
+
+    def join(job: Job) -> None:
+        if not joined:
+            monkeypatch.setenv("LAB_API_KEY", "another")
+            config = {"run_id": run_id, "joins": True}
+            joined.append(launching.launch(toys, "curate", config, actor=owner("me")))
+
+    config = {"steps": 5, "run_id": run_id}
+    job = launching.run_in_foreground(toys, "curate", config, actor=owner("me"), watch=join)
+    second = launching.job_now(toys, joined[0])
+    assert with_handed_over(second, {})["LAB_API_KEY"] == "the-key-of-now"
+    assert not handed_over.was_left(job)
+
+
+def test_a_foreground_job_whose_command_was_killed_does_not_start_again_by_itself(
+    toys: Store,
+) -> None:
+    with toys.write() as session:
+        job = jobs.claim_job(session, jobs.enqueue_job(session, "curate", {}).id)
+        assert job is not None
+        hand_over(job)
+        jobs.finish_job(session, job.id, 1, "lost", error=jobs.SILENT)
+        session.commit()
+    supervise(toys, idle_seconds=0.5)
+    assert status(toys, job.id) == "lost" and not handed_over.was_left(job)
 
 
 def test_whoever_waits_for_a_job_waits_for_the_store_too(
