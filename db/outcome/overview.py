@@ -6,9 +6,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy.orm import Session
 
+from db.jobs.jobs import live_of_run
 from db.outcome.analyses import ids_by_kind
 from db.outcome.checkpoints import trained_on
 from db.release.releases import with_groups_of
+from db.run.runs import RunSummary
+from db.run.workers import worker_totals
 from db.tables import (
     Checkpoint,
     Dataset,
@@ -26,6 +29,11 @@ from db.tables import (
     Study,
 )
 from db.values import NONE
+
+LOST = (
+    "No worker is running: the last one was killed, or its machine went down. "
+    "Answers are kept; choose Resume to continue."
+)
 
 
 @dataclass(frozen=True)
@@ -151,3 +159,12 @@ def kept_groups(session: Session, run_id: int) -> list[KeptGroups]:
         .group_by(review, released, used)
     )
     return [KeptGroups(*row) for row in rows]
+
+
+def with_actual_status(session: Session, run: RunSummary) -> RunSummary:
+    """The run, with status `lost` if it is marked running but has neither worker nor live job."""
+    if run.status != "running" or live_of_run(session, run.id):
+        return run
+    if worker_totals(session, run.id).alive:
+        return run
+    return run.model_copy(update={"status": "lost", "error": LOST})

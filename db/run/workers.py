@@ -27,18 +27,12 @@ from sqlalchemy import ColumnElement, case, func, select, update
 from sqlalchemy.orm import Session
 
 from db.clock import silent_since, store_now
-from db.jobs.jobs import live_of_run
 from db.machine import is_dead
 from db.patience import clock_time
 from db.run.group_queue import lease_owners, release_groups
-from db.run.runs import RunSummary
 from db.tables import Run, RunWorker, utc_now
 
 DEAD_AFTER_SECONDS = 45.0
-LOST = (
-    "No worker is running: the last one was killed, or its machine went down. "
-    "Answers are kept; choose Resume to continue."
-)
 COMMIT_MS = (5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000)  # buckets of latencies
 SLICES = 8  # of what is free of a budget: all workers together hold one more than they use
 ROUNDING_USD = 1e-9  # sums of float costs may exceed the budget by rounding alone
@@ -476,12 +470,3 @@ def leave(session: Session, run_id: int, owner: str) -> None:
     release_groups(session, run_id, [owner])
     session.execute(update(RunWorker).where(RunWorker.owner == owner).values(reserved_usd=0.0))
     end_workers(session, [owner])
-
-
-def with_actual_status(session: Session, run: RunSummary) -> RunSummary:
-    """The run, with status `lost` if it is marked running but has neither worker nor live job."""
-    if run.status != "running" or live_of_run(session, run.id):
-        return run
-    if worker_totals(session, run.id).alive:
-        return run
-    return run.model_copy(update={"status": "lost", "error": LOST})

@@ -20,6 +20,7 @@ from db.corpus.browsing import has_pairs
 from db.corpus.growing import query_ids_of
 from db.corpus.growing import were_grown as were_grown_before
 from db.jobs import jobs
+from db.outcome.overview import with_actual_status
 from db.release.releases import recipe_of_run
 from db.run.batches import BatchSummary, list_batches
 from db.run.calls import CallTotals, call_totals, count_unknown_servers
@@ -43,7 +44,7 @@ from db.run.runs import (
     outcomes,
     shape_and_judging,
 )
-from db.run.workers import WorkerTotals, with_actual_status, worker_totals
+from db.run.workers import WorkerTotals, worker_totals
 from db.shape import Shape
 from db.tables import Pair
 

@@ -12,11 +12,11 @@ from app.access.identity import Actor
 from app.operations import jobs
 from app.operations.acting import reading
 from db.machine import PORT
+from db.outcome.overview import with_actual_status
 from db.people.accounts import has_accounts
 from db.review.queue import QueueFilter, count_matching
 from db.rows import Row
 from db.run.runs import RunSummary, list_runs
-from db.run.workers import with_actual_status
 from db.store import schema
 from db.store.revision import head
 from db.store.store import open_store
