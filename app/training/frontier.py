@@ -27,7 +27,7 @@ LOSSES = {
     "guard-ndcg@10": "Ordinary retrieval: change of nDCG@10",
     "query-flip": "Change of the query flip",
 }
-SIDES = {"query": "Queries with an instruction alone", "both": "Queries and passages"}
+SIDES = {"query": "Instructed queries", "both": "Both sides"}
 
 
 def frontier_figure(points: Sequence[Mapping[str, Any]], loss: str) -> "Figure":
