@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from app_pages import open_page, words
+from app_pages import open_drawers, open_page, words
 from conftest import Ran
 from exporting import export
 from made_study import make_study
@@ -181,7 +181,7 @@ def test_validators_have_a_kappa_only_from_a_study_that_samples_the_run(
         items = 12 if sampling.sample == "stratified" else None
         make_study(sqlite_store, dataset="books", items=items, overlap=2, sampling=sampling)
         judge_all(sqlite_store, number)
-    page = open_page("validators")
+    page = open_drawers(open_page("validators"), "validators.prices_drawer")
     for number, of_run in ((1, True), (2, False)):
         told = inf("analyze", "validators", "--dataset", "books", "--study", number, "--json")
         assert all(("human_kappa" in row) is of_run for row in told.json["validators"])
