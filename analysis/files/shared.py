@@ -393,7 +393,11 @@ def _replace(path: Path, content: bytes, *, is_new: bool = False) -> None:
             raise
         except OSError:  # a mount without hard links
             with path.open("xb") as file:
-                file.write(content)
+                try:
+                    file.write(content)
+                except OSError:
+                    path.unlink()
+                    raise
     finally:
         part.unlink(missing_ok=True)
 

@@ -29,6 +29,7 @@ from db.tables import Job
 
 log = logging.getLogger("inf.jobs")
 SECTIONS: Final = ("Language models", "Hugging Face Hub")
+SLACK: Final = timedelta(minutes=5)  # between the clocks of a store and of this machine
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 NAMES: Final = frozenset(each.name for section in SECTIONS for each in VARIABLES[section])
 
@@ -91,13 +92,18 @@ def take_earlier(session: Session) -> None:
     for path in _folder().glob("job-*.json"):
         name = re.fullmatch(r"job-(\d+)\.json", path.name)
         job = session.get(Job, int(name[1])) if name else None
-        if job is None:
+        if job is None or not _is_of(job, path):
             continue
         if job.status in OVER or was_left(job):
             path.unlink(missing_ok=True)
             log.info("deleted %s of an earlier version: no job needs it", path)
         else:
             path.replace(_path(job))
+
+
+def _is_of(job: Job, path: Path) -> bool:
+    written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    return job.created_at - SLACK <= written <= (job.finished_at or written)
 
 
 def forget(job: Job) -> None:

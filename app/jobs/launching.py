@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -150,17 +151,19 @@ def run_in_foreground(
         first, *more = _admitted(session, kind, config, actor)
         job = jobs.claim_job(session, first.id)
         assert job is not None
-        shared = [job, *more] if KINDS[kind].shared else more  # the first, for those who join
-        for each in shared:
+        for each in more:
             hand_over(each)
+        if KINDS[kind].shared:
+            with suppress(OSError, InfError):  # for those who join: this process has its own
+                hand_over(job)
         session.commit()
     if more:
         supervisors.ensure_taken(store, jobs.LOCAL)
-    child = start_process(store, job, ends_with_us=True)
-    ended = _wait(store, job, child, watch, [each.id for each in more])
-    if KINDS[kind].shared:
-        patiently(partial(settle, store, job.id), patience_of(config))  # delete what was left
-    return ended_well(ended)
+    try:
+        child = start_process(store, job, ends_with_us=True)
+        return ended_well(_wait(store, job, child, watch, [each.id for each in more]))
+    finally:
+        forget(job)
 
 
 def start_process(

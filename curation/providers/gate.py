@@ -32,11 +32,12 @@ class Latencies:
     """How long the answers of one stage took, and how long another may take.
 
     `newest_start`: of the requests that were answered, when the newest was sent.
+    `no_probe_before`: after a probe that failed.
     """
 
     def __init__(self) -> None:
         self._answers: deque[tuple[float, int]] = deque(maxlen=MAX_ANSWERS)
-        self.newest_start = -math.inf
+        self.newest_start = self.no_probe_before = -math.inf
 
     def add(self, started: float, seconds: float, tokens: int) -> None:
         """Count an answer of `tokens` to a request sent at `started`."""

@@ -262,8 +262,11 @@ class OpenAIProvider:
         return {model: list(names) for model, names in found.items() if names}
 
     def expect_names(self, names: Mapping[str, Sequence[str]]) -> None:
-        """Take over the names under which models answered to a run so far."""
-        for endpoint in self.endpoints.all:
+        """Take over the names under which models answered to a run so far.
+
+        Of several endpoints each has names of its own, and which are whose is not known.
+        """
+        for endpoint in self.endpoints.all if len(self.endpoints.all) == 1 else ():
             endpoint.reported.update({model: dict.fromkeys(of) for model, of in names.items()})
 
     def parameters(self) -> dict[str, Any]:
@@ -507,8 +510,8 @@ class OpenAIProvider:
 
     async def _watch_calls(self) -> None:
         """Cut calls that hang while others are answered. Where calls hold all of several places
-        for long, and it is not known yet how long an answer takes, lend one place after the other,
-        up to the width: whether others are answered must show."""
+        for long, much longer than answers take, lend one place after the other, up to the width:
+        whether others are answered must show."""
         while True:
             await asyncio.sleep(WATCH_SECONDS)
             stuck, width = sum(map(self._is_stuck, self._calls)), int(self.gate.width)
@@ -526,11 +529,10 @@ class OpenAIProvider:
         return latencies, latencies.allowed(request.parameters.get("max_output_tokens"))
 
     def _is_stuck(self, call: _Call) -> bool:
-        """Whether a call may hang, of which nothing is known yet."""
+        """Whether a call may hang: it is much older than any answer of its stage was."""
         if call.seconds <= STUCK * HANG_SECONDS or call.request.task in self.timeouts:
             return False
-        latencies, allowed = self._latencies_of(call.request)
-        return allowed == math.inf and call.seconds > MUCH_LONGER * latencies.longest()
+        return call.seconds > MUCH_LONGER * self._latencies_of(call.request)[0].longest()
 
     async def _hangs(self, call: _Call) -> bool:
         """Whether the server answers what was sent well after a late call, or where nothing was, a
@@ -542,8 +544,11 @@ class OpenAIProvider:
             return False
         if latencies.newest_start > call.began + HANG_SECONDS / 2:
             return True
+        if time.monotonic() < latencies.no_probe_before:
+            return False
         began, kind = time.monotonic(), (call.request.model, call.request.task)
         if await self._probe_failure(self._answered[kind], anew=True, full=True) is not None:
+            latencies.no_probe_before = time.monotonic() + HANG_SECONDS / 2
             return False
         latencies.newest_start = max(latencies.newest_start, began)  # for the others that are late
         await asyncio.sleep(WATCH_SECONDS)  # a stall that has just ended: it is answered, too

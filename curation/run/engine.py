@@ -352,7 +352,7 @@ class Worker:
             session.commit()
 
     def _end(self, session: Session) -> None:
-        self._noted_at = -math.inf  # the last answers, too
+        self._noted_at, self._names = -math.inf, {}  # the last ones, and those of a lost commit
         self._count(session)
         leave(session, self._run_id, self._owner)
 

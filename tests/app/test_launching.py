@@ -706,18 +706,22 @@ def test_what_an_earlier_version_left_is_read_or_deleted_and_other_files_are_pas
     toys: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It named files by the job's id alone."""
-    over = launched(toys, monkeypatch, steps=1)
+    over, same = launched(toys, monkeypatch, steps=1), launched(toys, monkeypatch, steps=1)
     supervise(toys, idle_seconds=0.5)
+    ended = launching.job_now(toys, over).finished_at
+    assert ended is not None
     job_id = launched(toys, monkeypatch, ending="tells")
     (left,) = (home() / "launched").iterdir()
-    for each in (over, job_id + 1):
+    for each, written in ((over, ended.timestamp()), (same, time.time()), (job_id + 1, 0)):
         (left.parent / f"job-{each}.json").write_bytes(left.read_bytes())
+        os.utime(left.parent / f"job-{each}.json", (written, written))
     left.rename(left.parent / f"job-{job_id}.json")
     (left.parent / "job-x-y.json").touch()
     supervise(toys, idle_seconds=0.5)
     assert launching.job_now(toys, job_id).result == AS_LAUNCHED
     names = {path.name for path in left.parent.iterdir()}
-    assert names == {f"job-{job_id + 1}.json", "job-x-y.json"}, "another store's, and nobody's"
+    others = {f"job-{same}.json", f"job-{job_id + 1}.json", "job-x-y.json"}
+    assert names == others, "of the same number in another store, of none here, and nobody's"
 
 
 def test_whoever_joins_a_worker_that_ends_meanwhile_leaves_its_own(

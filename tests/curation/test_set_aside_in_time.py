@@ -318,3 +318,25 @@ def test_a_cached_answer_is_no_sign_that_the_server_answers_others(
 
     world = simulated(handle, texts(60))
     assert not world.failed and {attempts for _, attempts in world.answered.values()} == {1}
+
+
+def test_a_server_that_refuses_what_is_new_gets_few_probes(
+    simulated: Callable[..., World],
+) -> None:
+    """A proxy holds eight calls and refuses others for 90 s: one probe each 10 s, not eight a
+    second."""
+    refused: list[float] = []
+
+    async def handle(prompt: str) -> int:
+        if "bad" in prompt:
+            await asyncio.sleep(FOREVER)
+        await asyncio.sleep(1.0)
+        now = time.monotonic() - SimulatedTime.now
+        if 10 < now < 100:
+            refused.append(now)
+            return 0
+        return 30
+
+    bad = [f"bad {number}" for number in range(8)]
+    world = simulated(handle, texts(20, *bad, at=20), concurrency=8)
+    assert len(world.answered) == 20 and 3 <= len(refused) <= 9, refused
