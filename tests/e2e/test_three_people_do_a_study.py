@@ -217,6 +217,7 @@ def test_three_people_do_a_study_from_the_links_to_the_adjudicated_result(
         made = ITEMS * len(PEOPLE)
         judged = curator.get_by_text(f"{made} judgments of {ITEMS} items")
         expect(judged.first).to_be_visible()
+        curator.get_by_role("tab", name="Measures").click()
         expect(curator.get_by_text("Fleiss").first).to_be_attached()
         open_view(curator, "Studies")
         expect(curator.get_by_text(f"{made} of {made} judgments by people").first).to_be_visible()
