@@ -80,6 +80,15 @@ def pairs_file(folder: Path, count: int) -> Path:
     return path
 
 
+def offline_run(store: Store) -> int:
+    """A run of a small dataset by the offline rules, which no worker has begun."""
+    add_dataset(store)
+    with store.write() as session:
+        run_id = start_run(session, dataset="small", provider="offline").id
+        session.commit()
+    return run_id
+
+
 def run_curation(store: Store, run_id: int | None = None, **asked: Any) -> dict[str, Any]:
     """Start a run (or go on with one) and work on it here, as the job would; its result."""
     with store.write() as session:

@@ -4,7 +4,7 @@ import streamlit as st
 
 from app.access.session_user import signed_in_user
 from app.connections import actions
-from app.curate.server_choice import TESTED
+from app.curate.server_choice import tested_of
 from app.kit.page import draw_empty, draw_hand_off, draw_heading
 from app.operations import connections
 from app.operations.connections import ConnectionRow, Tested
@@ -29,7 +29,7 @@ ANSWERS = {True: "yes", False: "no", None: "unknown"}
 def draw_connection(row: ConnectionRow) -> None:
     """One connection, what its last test found, and its controls."""
     key = str(row.id or "environment")
-    tested = row.tested if row.id else st.session_state.get(TESTED)
+    tested = tested_of(row)
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{plain(row.name)}**", width="content")

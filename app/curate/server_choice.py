@@ -8,7 +8,7 @@ from app.access.session_user import signed_in_user
 from app.kit.frame.links import page_link
 from app.kit.menu import may_open
 from app.operations import connections, recipes
-from app.operations.connections import ConnectionRow
+from app.operations.connections import ConnectionRow, Tested
 from app.text.plain import plain
 from app.text.remedies import in_pages
 from curation.providers.registry import PROVIDERS, describe_providers
@@ -43,9 +43,13 @@ def chosen_server() -> Chosen:
 def _rows() -> dict[str, ConnectionRow]:
     """The connections by the choice that each is: the environment's is the provider openai."""
     listed = connections.list_all(signed_in_user()).data
-    rows = {"openai" if row.id is None else f"{STORED}{row.name}": row for row in listed}
-    of_session = {"tested": st.session_state.get(TESTED)}
-    return rows | {"openai": rows["openai"].model_copy(update=of_session)}
+    return {"openai" if row.id is None else f"{STORED}{row.name}": row for row in listed}
+
+
+def tested_of(row: ConnectionRow) -> Tested | None:
+    """What the last test of a connection found; of the environment's in this session."""
+    of_environment: Tested | None = st.session_state.get(TESTED)
+    return row.tested if row.id else of_environment
 
 
 def _chosen(rows: dict[str, ConnectionRow], choice: str) -> Chosen:
@@ -92,7 +96,7 @@ def draw_models(chosen: Chosen) -> None:
     recipe = _recipe(chosen)
     if recipe is None or chosen.row is None or chosen.row.url is None:
         return
-    tested = chosen.row.tested
+    tested = tested_of(chosen.row)
     models = list(tested.models) if tested else []
     own = sorted({stage.model for stage in recipe.stages.values()})
     fits = not models or set(own) <= set(models)

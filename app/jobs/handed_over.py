@@ -21,7 +21,7 @@ from typing import Final
 from sqlalchemy.orm import Session
 
 from db.home import home
-from db.jobs.jobs import OVER
+from db.jobs.jobs import OVER, key_of
 from db.servers.sealing import seal, unseal
 from db.store.environment import VARIABLES
 from db.store.secrets import inherited, is_secret
@@ -30,7 +30,6 @@ from db.tables import Job
 log = logging.getLogger("inf.jobs")
 SECTIONS: Final = ("Language models", "Hugging Face Hub")
 SLACK: Final = timedelta(minutes=5)  # between the clocks of a store and of this machine
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 NAMES: Final = frozenset(each.name for section in SECTIONS for each in VARIABLES[section])
 
 
@@ -82,7 +81,9 @@ def was_left(job: Job) -> bool:
 
 def left_ids() -> set[int]:
     """The ids of the jobs for which there is something, those of other stores too."""
-    found = (re.fullmatch(r"job-(\d+)-\d+\.json", path.name) for path in _folder().glob("job-*"))
+    found = (
+        re.fullmatch(r"job-(\d+)-\d+T\d+\.json", path.name) for path in _folder().glob("job-*")
+    )
     return {int(name[1]) for name in found if name}
 
 
@@ -120,6 +121,5 @@ def _folder() -> Path:
 
 
 def _path(job: Job) -> Path:
-    # ids are given twice: by another store of this INF_HOME, and after a restore
-    microseconds = (job.created_at - EPOCH) // timedelta(microseconds=1)
-    return _folder() / f"job-{job.id}-{microseconds}.json"
+    # ids are given twice, also by another store of this INF_HOME
+    return _folder() / f"{key_of(job)}.json"

@@ -40,6 +40,7 @@ from curation.providers.models import check_models, refused_model
 from curation.providers.probe import PROBE_TOKENS, Probe, probe_body
 from curation.providers.provider import (
     MAX_ROW_ATTEMPTS,
+    OF_ANOTHER,
     Answer,
     ProviderState,
     Request,
@@ -575,7 +576,7 @@ class OpenAIProvider:
         answers_as = self.answers_as.get(request.task, "own")
         refused = refused_model(endpoint, request.model, answer.model, answers_as)
         if refused is not None:
-            self.keep(request.aside("another model"), answer)
+            self.keep(request.aside(OF_ANOTHER), answer)
             self.stop()
             raise refused
 

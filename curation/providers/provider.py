@@ -20,6 +20,7 @@ from db.shape import GroupText
 from db.tables import utc_now
 
 LONG_TEXT = 160
+OF_ANOTHER = "another model"  # why an answer is kept aside that `takes_other` takes
 MAX_ROW_ATTEMPTS = 24  # of a request that fails again and again, over all resumes of the run
 
 
@@ -63,7 +64,7 @@ class Request:
     @property
     def keys(self) -> tuple[str, ...]:
         """The keys to look for, the call's own first."""
-        other = self.aside("another model").key if self.takes_other else None
+        other = self.aside(OF_ANOTHER).key if self.takes_other else None
         return tuple(key for key in (self.key, self.older_key, other) if key is not None)
 
     def aside(self, why: str) -> "Request":

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from conftest import count_rows, run_job_here
-from curation_runs import add_dataset, wait_for
+from curation_runs import add_dataset, offline_run, wait_for
 from openai_server import Server
 from sqlalchemy import delete, func, select
 from study_world import make_world
@@ -17,7 +17,6 @@ from study_world import make_world
 from app.cli.main import main
 from app.jobs import processes, supervisors
 from app.jobs.supervisor import MAX_JOINED, slots, supervise
-from curation.run.starting import start_run
 from db.events import list_events
 from db.jobs import jobs
 from db.run.runs import funnel, get_run
@@ -196,11 +195,7 @@ def test_a_pull_is_a_job(
 
 @pytest.fixture
 def run_id(sqlite_store: Store) -> int:
-    add_dataset(sqlite_store)
-    with sqlite_store.write() as session:
-        found = start_run(session, dataset="small", provider="offline").id
-        session.commit()
-    return found
+    return offline_run(sqlite_store)
 
 
 def test_a_joining_worker_does_not_wait_for_the_slot_of_the_run(

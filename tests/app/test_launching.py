@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from curation_runs import add_dataset
+from curation_runs import offline_run
 from job_metrics import metric_points
 from ray_nodes import IdleRay
 from waiting import until
@@ -26,7 +26,6 @@ from app.jobs.handed_over import forget, hand_over, with_handed_over
 from app.jobs.ray_supervisor import supervise_ray
 from app.jobs.supervisor import slots, supervise, visible_gpus
 from app.operations import jobs as operations
-from curation.run.starting import start_run
 from db.errors import BadInput, InfError, Refused
 from db.events import list_events
 from db.home import home
@@ -53,14 +52,6 @@ def toys(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
 def status(store: Store, job_id: int) -> str:
     with store.read() as session:
         return jobs.get_job(session, job_id).status
-
-
-def offline_run(store: Store) -> int:
-    add_dataset(store)
-    with store.write() as session:
-        run_id = start_run(session, dataset="small", provider="offline").id
-        session.commit()
-    return run_id
 
 
 def progress(store: Store, job_id: int) -> str:
