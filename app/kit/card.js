@@ -15,6 +15,7 @@ function receiveIn(CardClass, component) {
     CARDS.set(parent, card);
   }
   card.receive(component);
+  (parent.host ?? parent).dataset.drawn = ""; // style.css keeps a card's place until then
   return () => setTimeout(() => card.leaveIfGone(), 0);
 }
 
