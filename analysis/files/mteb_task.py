@@ -9,7 +9,7 @@ A group is three questions, each with one right passage, among the passages of a
 for P+, (I-,Q+) for P1-, (I+,Q-) for P2-. Main score: nDCG@10; `strict` and the two flips are shares
 of groups. MODEL: a folder or a name, by default the checkpoint in this folder; instruction and
 query become one text as its `inf_embed.json` says, "{instruction} {query}" where it has none.
-Weights are read in float32.
+Weights are read in float32, or as stored where passages are the base model's.
 """
 
 import argparse
@@ -152,7 +152,9 @@ class Model:
             raise SystemExit(
                 "Interaction II needs `inf evaluations`: sentence-transformers lacks it"
             )
-        options: dict[str, Any] = {"torch_dtype": "float32"}
+        # float32, but where passages are a base model's: that is read as it is stored
+        is_apart = (memory.get("settings") or {}).get("trained_side") == "query"
+        options: dict[str, Any] = {} if is_apart else {"torch_dtype": "float32"}
         self.model = SentenceTransformer(name, model_kwargs=options)
         self.has_door = INSTRUCTED in self.model.prompts
         self.mteb_model_meta = ModelMeta.create_empty(

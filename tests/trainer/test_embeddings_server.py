@@ -1,5 +1,6 @@
 """`/v1/embeddings` as OpenAI's SDK reads it, with an instruction that reaches the model."""
 
+import json
 import os
 import signal
 import subprocess
@@ -18,9 +19,10 @@ from live_server import free_port
 from openai import BadRequestError, OpenAI
 from starlette.testclient import TestClient
 
+from db.errors import BadInput
 from db.modules import run_module
 from trainer.model.backbone import load_backbone, load_model
-from trainer.model.doors import trained_part
+from trainer.model.doors import exported_part, trained_part
 from trainer.serve.embeddings_server import Embedder, app
 from trainer.settings.settings import parse_settings
 from trainer.settings.template import INSTRUCTED
@@ -81,6 +83,8 @@ def test_each_door_gives_the_vectors_of_sentence_transformers(
         ({"input": [[1, 2]]}, "input"),
         ({"input": ["a", "b"], "instruction": ["c"]}, "1 instructions for 2 queries"),
         ({"input": ["a", "b"], "instruction": ["c", ""]}, "instruction 2 of 2 is empty"),
+        ({"input": ["a", "b"], "instruction": ["c", " "]}, "instruction 2 of 2 is empty"),
+        ({"input": ["a", "b"], "instruction": []}, "0 instructions for 2 queries"),
         ({"input": "x", "instruction": "y", "input_type": "document"}, "input_type"),
         ({"input": "x", "dimensions": 7}, "dimensions"),
         ({"input": "x", "encoding_format": "hex"}, "encoding_format"),
@@ -92,6 +96,44 @@ def test_a_request_that_would_be_misread_is_refused_at_its_field(
 ) -> None:
     answer = client.post("/v1/embeddings", json=body)
     assert answer.status_code == 400 and place in answer.json()["error"]["message"]
+
+
+def test_a_blank_instruction_is_none(client: TestClient) -> None:
+    query = {"input": QUERY, "input_type": "query"}
+    assert np.array_equal(post(client, **query, instruction="  "), post(client, **query))
+
+
+def test_an_exported_copy_reads_nothing_but_instructed_queries(
+    folder: Path, tmp_path: Path
+) -> None:
+    part = exported_part(load_model(str(folder)))
+    part.save(str(tmp_path / "copy"), create_model_card=False)
+    memory = {"template": "{instruction} {query}", "settings": {"trained_side": "query"}}
+    (tmp_path / "copy" / "inf_embed.json").write_text(json.dumps(memory))
+    with TestClient(app(Embedder(str(tmp_path / "copy")))) as copy:
+        for body in ({"input": "x"}, {"input": "x", "input_type": "query"}):
+            answer = copy.post("/v1/embeddings", json=body)
+            assert answer.status_code == 400 and "trained copy" in answer.json()["error"]["message"]
+        found = post(copy, input=QUERY, instruction=ASKED)
+    model: Any = load_model(str(folder))
+    assert np.allclose(found[0], model.encode_query(QUERY, instruction=ASKED), atol=1e-6)
+    with pytest.raises(BadInput, match="would not fit the index"):  # an evaluation, a search
+        load_model(str(tmp_path / "copy")).encode_document(["a passage"])
+
+
+def test_vectors_have_the_length_that_the_index_has(tmp_path: Path) -> None:
+    """An index of inner products by a base whose vectors are not of length one."""
+    from sentence_transformers import SentenceTransformer
+
+    unit = load_model("tiny-random-bert")
+    base = SentenceTransformer(modules=list(unit)[:2])
+    base.save(str(tmp_path / "base"), create_model_card=False)
+    settings = {"base_model": str(tmp_path / "base"), "trained_side": "query"}
+    load_backbone(parse_settings(settings)).save(str(tmp_path / "doors"), create_model_card=False)
+    with TestClient(app(Embedder(str(tmp_path / "doors")))) as client:
+        served = post(client, input="a passage")[0]
+    own = np.asarray(base.encode_document("a passage"))
+    assert abs(np.linalg.norm(own) - 1) > 0.1 and np.allclose(served, own, atol=1e-6)
 
 
 def test_what_is_no_json_is_refused_and_the_server_goes_on(client: TestClient) -> None:

@@ -7,15 +7,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from base_folders import trained
 from trainer_release import write_release
 
 from db.errors import BadInput, Refused
 from trainer.data.release_files import read_release
+from trainer.evaluate.benchmarks import held_out_benchmark
+from trainer.evaluate.scoring import score_model
 from trainer.export import exporting
 from trainer.export.card import HINT, OPENVINO, PRECISION, section
-from trainer.export.exporting import PROBES, export_for_serving
+from trainer.export.exporting import MEASURES, PROBES, export_for_serving
+from trainer.model.backbone import load_model
 from trainer.model.serving_layout import serving_problems, write_serving_layout
 from trainer.model.tiny import build_tiny_model
+from trainer.settings.template import Template
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -149,6 +154,37 @@ def test_every_format_gives_the_models_vectors_and_8_bits_their_measured_loss(
     assert "Measured on 12 groups of bridges" in card and "truncate_dim=16" in card
     assert str(tmp_path) not in card + (out / "export.json").read_text()
     assert not list(tmp_path.glob(".out.*"))
+
+
+@pytest.mark.long
+def test_an_exported_copy_is_measured_beside_its_base_and_says_what_it_reads(
+    tmp_path: Path,
+) -> None:
+    """Passages stay the base model's: measured with the copy for them, the figures were of a way
+    to run it that nobody has, and the card still said that the index stays."""
+    pytest.importorskip("onnxruntime")
+    folder = Path(trained(tmp_path / "model", trained_side="query", matryoshka="16"))
+    memory = {
+        "template": "{instruction} {query}",
+        "settings": {"trained_side": "query", "matryoshka": "16", "base_model": "tiny-random-bert"},
+    }
+    (folder / "inf_embed.json").write_text(json.dumps(memory))
+    (folder / "README.md").write_text("# card\n\n## Use\ntask='instructed'\n\n## Scores\nhigh\n")
+    groups = read_release(write_release(tmp_path / "release", 12)).groups
+    out = tmp_path / "out"
+    report = export_for_serving(str(folder), out, formats=["onnx"], groups=groups, measured_on="b")
+    whole = score_model(
+        load_model(str(folder), fp32=True),
+        Template(),
+        held_out_benchmark("export", list(groups)),
+        controls=False,
+    ).metrics
+    torch_row, onnx_row, small = report["rows"]
+    assert torch_row["metrics"] == onnx_row["metrics"] == {m: whole[m] for m in MEASURES}
+    assert small["dimensions"] == 16 and small["metrics"]["ndcg@10"] is not None
+    card = (out / "README.md").read_text()
+    assert "task='instructed'" not in card and "trained copy alone" in card
+    assert "tiny-random-bert" in card and "## Scores\nhigh" in card and "## Serving" in card
 
 
 @pytest.mark.long

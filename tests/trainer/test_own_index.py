@@ -71,6 +71,18 @@ def write_faiss_l2(folder: Path, vectors: np.ndarray) -> str:
     return write_faiss(folder, vectors, "IndexFlatL2")
 
 
+def write_faiss_with_numbers(folder: Path, vectors: np.ndarray) -> str:
+    """Numbers that are places of other vectors: silently wrong where they are taken for places."""
+    import faiss
+
+    folder.mkdir()
+    index = faiss.IndexIDMap(faiss.IndexFlatIP(vectors.shape[1]))
+    index.add_with_ids(vectors, np.array([3, 0, 4, 1, 2]))
+    faiss.write_index(index, str(folder / "index.faiss"))
+    (folder / "ids.txt").write_text("\n".join(IDS) + "\n")
+    return str(folder)
+
+
 def write_qdrant(folder: Path, vectors: np.ndarray) -> str:
     from qdrant_client import QdrantClient, models
 
@@ -161,13 +173,42 @@ def by_hand(vectors: np.ndarray, model: str = BASE, text: str = "how long is the
 
 
 @pytest.mark.parametrize(
-    "write", [write_npy, write_parquet, write_faiss, write_faiss_l2, write_qdrant]
+    "write",
+    [
+        write_npy,
+        write_parquet,
+        write_faiss,
+        write_faiss_l2,
+        write_faiss_with_numbers,
+        write_qdrant,
+    ],
 )
 def test_every_kind_of_index_ranks_as_its_vectors_do(
     sqlite_store: Store, tmp_path: Path, vectors: np.ndarray, write: Any
 ) -> None:
     place = write(tmp_path / "index", vectors)
     assert ranking(Searcher(sqlite_store), index=place) == by_hand(vectors)
+
+
+def test_numbers_without_ids_are_refused(tmp_path: Path, vectors: np.ndarray) -> None:
+    import faiss
+
+    place = write_faiss(tmp_path / "index", vectors)
+    index = faiss.IndexIVFFlat(faiss.IndexFlatIP(vectors.shape[1]), vectors.shape[1], 1)
+    index.train(vectors)
+    index.add_with_ids(vectors, np.arange(1000, 1005))
+    faiss.write_index(index, str(tmp_path / "index" / "index.faiss"))
+    with pytest.raises(BadInput, match="there are 5 ids"):
+        open_index(place).search(vectors[0], 3)
+
+
+def test_distances_are_of_the_models_own_vectors(tmp_path: Path, vectors: np.ndarray) -> None:
+    """A base whose vectors are not of length one: a question of length one ranks otherwise."""
+    lengths = np.array([[0.5], [1.0], [3.0], [2.0], [4.0]], dtype=np.float32)
+    question = 4 * vectors[4]
+    place = write_faiss_l2(tmp_path / "index", lengths * vectors)
+    assert open_index(place).search(question, 1)[0].id == IDS[4]
+    assert open_index(place).search(question / 4, 1)[0].id != IDS[4]
 
 
 def test_an_elasticsearch_server_is_searched_by_its_own_client(
@@ -231,7 +272,9 @@ def test_texts_that_the_index_lacks_are_the_datasets(sqlite_store: Store, tmp_pa
     np.save(tmp_path / "index" / "vectors.npy", load_model(BASE).encode_document(texts))
     np.save(tmp_path / "index" / "ids.npy", np.array(names))
     asked = {"model": BASE, "query": "tea", "index": str(tmp_path / "index")}
-    found = Searcher(sqlite_store).search(asked | {"dataset": "world"})
+    searcher = Searcher(sqlite_store)
+    searcher.search(asked)  # without texts nothing is compared, and that is not remembered for all
+    found = searcher.search(asked | {"dataset": "world"})
     assert {hit["text"] for hit in found["hits"]} == set(texts)
     assert "3 of its vectors are the model's" in found["note"]
     found = Searcher(sqlite_store).search(asked)

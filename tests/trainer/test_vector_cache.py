@@ -88,9 +88,10 @@ def test_a_retrained_or_differently_prepared_model_has_another_identity(tmp_path
     before = identity_of(str(folder))
     (folder / "config_sentence_transformers.json").write_text("{}")
     assert identity_of(str(folder)) != before
-    settings = [TrainSettings(), TrainSettings(pooling="cls"), TrainSettings(epochs=3)]
-    known = [identity_of("m", prepared) for prepared in settings]
-    assert known[0] == known[2] != known[1] and "m" not in known
+    changed = ({}, {"pooling": "cls"}, {"epochs": 3}, {"query_prefix": "query: "})
+    known = [identity_of("m", TrainSettings(**each)) for each in changed]
+    assert known[0] == known[2] and "m" not in known
+    assert len(set(known)) == 3, "pooling and the prefix make other vectors, epochs do not"
 
 
 def test_a_second_training_reads_what_the_first_kept_of_its_base_model(

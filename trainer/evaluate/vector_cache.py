@@ -31,7 +31,8 @@ MAX_TEXTS = 200_000
 PREPARED_BY = (
     *("pooling", "query_tokens", "passage_tokens", "interaction", "encoders"),
     *("chat_template", "lora_rank"),  # without LoRA the weights are float32
-    "trained_side",  # with `query` the base model is read as it is
+    # with `query` the base model is read as it is, and the prefix is that of instructed texts alone
+    *("trained_side", "query_prefix"),
 )
 
 

@@ -1,12 +1,32 @@
 """The section of a model card on how to serve the exported files, and what they cost. Pure."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
+
+from trainer.report.public_name import shown_name
+from trainer.settings.template import Template
 
 ONNX, ONNX_INT8 = "ONNX", "ONNX int8"
 OPENVINO, OPENVINO_INT8 = "OpenVINO", "OpenVINO int8"
 HINT, PRECISION = "INFERENCE_PRECISION_HINT", "f32"  # under which OpenVINO's vectors are checked
 COLUMNS = {"ndcg@10": "nDCG@10", "strict": "strict accuracy", "instruction-flip": "flip"}
+
+
+def with_usage_of_copy(card: str, memory: Mapping[str, Any]) -> str:
+    """The checkpoint's card, but for its use: the exported copy reads queries with an instruction
+    alone. memory: as `inf_embed.json`."""
+    text = Template(memory["template"]).apply("INSTRUCTION", "QUERY")
+    base = shown_name(str((memory.get("settings") or {}).get("base_model") or "the base model"))
+    usage = (
+        "## Use\n"
+        "These files are the trained copy alone: it reads queries with an instruction, as one "
+        f"text. Passages and queries without an instruction are encoded by {base}, whose index "
+        "stays valid; this copy's vectors of them do not fit it.\n"
+        "```python\nfrom sentence_transformers import SentenceTransformer\n\n"
+        f'query = SentenceTransformer("PATH").encode_query([{text!r}])\n```\n\n'
+    )
+    return re.sub(r"(?ms)^## Use\n.*?(?=^## |\Z)", lambda _: usage, card)
 
 
 def section(report: Mapping[str, Any]) -> str:

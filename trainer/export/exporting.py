@@ -23,7 +23,14 @@ from db.errors import BadInput, Refused
 from trainer.data.groups import Group
 from trainer.evaluate.benchmarks import held_out_benchmark
 from trainer.evaluate.scoring import score_model
-from trainer.export.card import ONNX, ONNX_INT8, OPENVINO, OPENVINO_INT8, section
+from trainer.export.card import (
+    ONNX,
+    ONNX_INT8,
+    OPENVINO,
+    OPENVINO_INT8,
+    section,
+    with_usage_of_copy,
+)
 from trainer.model.backbone import load_model, read_memory, template_of
 from trainer.model.doors import exported_part
 from trainer.model.serving_layout import serving_problems, write_serving_layout
@@ -82,22 +89,22 @@ def export_for_serving(
             "give `release=` with its groups",
             code="int8_needs_measurement",
         )
-    model = exported_part(load_model(source, fp32=True)).to("cpu").eval()
+    whole = load_model(source, fp32=True).to("cpu").eval()
+    model = exported_part(whole)
     memory = read_memory(source)
-    template = template_of(source)
+    compared = _Compared(whole, model, template_of(source), groups)
     partial = out.parent / f".{out.name}.{os.getpid()}.partial"
     try:
-        _copy(model, source, partial)
+        _copy(model, source, partial, is_part=model is not whole)
         problems = serving_problems(partial)
         made = _networks(model, partial, formats, int8, say)
-        own = model.encode(list(PROBES))
-        rows = [_measured(model, template, "PyTorch", None, own, groups)]
+        rows = [compared.measured("PyTorch")]
         for name, file in made.items():
             say(f"checking {name}")
-            rows.append(_of_network(model, template, name, file, own, groups))
+            rows.append(compared.of_network(name, file))
         for size in _dimensions(memory):
             say(f"measuring {size} dimensions")
-            rows.append(_of_dimensions(model, template, size, groups))
+            rows.append(compared.of_dimensions(size))
         report = {
             "source": Path(source).name,
             "measured_on": measured_on if groups else "",
@@ -120,7 +127,7 @@ def export_for_serving(
     return report
 
 
-def _copy(model: "SentenceTransformer", source: str, folder: Path) -> None:
+def _copy(model: "SentenceTransformer", source: str, folder: Path, *, is_part: bool) -> None:
     """The model as saved, merged and in float32, with what its own folder says of it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     model.save(str(folder), create_model_card=False, safe_serialization=True)
@@ -129,6 +136,10 @@ def _copy(model: "SentenceTransformer", source: str, folder: Path) -> None:
     for name in ("README.md", "inf_embed.json"):
         if (Path(source) / name).is_file():
             shutil.copy(Path(source) / name, folder / name)
+    card = folder / "README.md"
+    if card.is_file() and is_part:
+        text = with_usage_of_copy(card.read_text(encoding="utf-8"), read_memory(source))
+        card.write_text(text, encoding="utf-8")
     write_serving_layout(folder, model.max_seq_length)
 
 
@@ -164,54 +175,55 @@ def _networks(
     return onnx | made
 
 
-def _of_network(
-    model: "SentenceTransformer",
-    template: Template,
-    name: str,
-    file: Path,
-    own: np.ndarray,
-    groups: Sequence[Group],
-) -> Measured:
-    from trainer.export.networks import network_replaced
+class _Compared:
+    """Ways to run the exported model, measured as they will be used.
 
-    with network_replaced(model, file):
-        row = _measured(model, template, name, None, own, groups)
-    if name in (ONNX, OPENVINO) and not row.difference <= TOLERANCE:
-        raise BadInput(
-            f"{name} gives other vectors than the model: a number differs by {row.difference:.2g}, "
-            f"allowed are {TOLERANCE:g}; nothing was written",
-            "export in another format",
-            code="export_vectors_differ",
-        )
-    return row
+    Where the index stays, `model` is a part of `whole`, with the same modules: a network that
+    replaces its own answers instructed queries of `whole`, and passages stay the base model's.
+    """
 
+    def __init__(
+        self,
+        whole: "SentenceTransformer",
+        model: "SentenceTransformer",
+        template: Template,
+        groups: Sequence[Group],
+    ) -> None:
+        self.whole, self.model, self.template = whole, model, template
+        self.benchmark = held_out_benchmark("export", list(groups)) if groups else None
+        self.own = self._vectors()
 
-def _of_dimensions(
-    model: "SentenceTransformer", template: Template, size: int, groups: Sequence[Group]
-) -> Measured:
-    model.truncate_dim = size
-    try:
-        own = model.encode(list(PROBES))
-        return _measured(model, template, "PyTorch", size, own, groups)
-    finally:
-        model.truncate_dim = None
+    def of_network(self, name: str, file: Path) -> Measured:
+        from trainer.export.networks import network_replaced
 
+        with network_replaced(self.model, file):
+            row = self.measured(name)
+        if name in (ONNX, OPENVINO) and not row.difference <= TOLERANCE:
+            raise BadInput(
+                f"{name} gives other vectors than the model: a number differs by "
+                f"{row.difference:.2g}, allowed are {TOLERANCE:g}; nothing was written",
+                "export in another format",
+                code="export_vectors_differ",
+            )
+        return row
 
-def _measured(
-    model: "SentenceTransformer",
-    template: Template,
-    name: str,
-    size: int | None,
-    own: np.ndarray,
-    groups: Sequence[Group],
-) -> Measured:
-    difference = float(np.abs(np.asarray(model.encode(list(PROBES))) - own).max())
-    if not groups:
-        return Measured(name, size, difference)
-    found = score_model(
-        model, template, held_out_benchmark("export", list(groups)), controls=False
-    ).metrics
-    return Measured(name, size, difference, {each: found.get(each) for each in MEASURES})
+    def of_dimensions(self, size: int) -> Measured:
+        self.whole.truncate_dim = size
+        try:
+            return self.measured("PyTorch", size)
+        finally:
+            self.whole.truncate_dim = None
+
+    def measured(self, name: str, size: int | None = None) -> Measured:
+        # fewer dimensions are the first numbers of the same vector
+        difference = 0.0 if size else float(np.abs(self._vectors() - self.own).max())
+        if self.benchmark is None:
+            return Measured(name, size, difference)
+        found = score_model(self.whole, self.template, self.benchmark, controls=False).metrics
+        return Measured(name, size, difference, {each: found.get(each) for each in MEASURES})
+
+    def _vectors(self) -> np.ndarray:
+        return np.asarray(self.model.encode(list(PROBES)))
 
 
 def _dimensions(memory: dict[str, Any]) -> list[int]:

@@ -47,7 +47,7 @@ def load_model(
     import torch
     from transformers.utils import logging as transformers_logging
 
-    from trainer.model.inference import InstructedModel
+    from trainer.model.inference import InstructedModel, has_instructed_door
 
     require_packages(attention=attention, quantize=quantize)
     if name.startswith(PREFIX):
@@ -88,6 +88,8 @@ def load_model(
         # gradient would go through them then.
         layer.support_avx512bf16_for_cpu = False
     model.template = template_of(source)
+    side = (read_memory(source).get("settings") or {}).get("trained_side")
+    model.is_trained_copy = side == "query" and not has_instructed_door(model)
     if not _has_modules(name):
         set_chat_template(model, applied=False)
     elif applies_chat_template(model):

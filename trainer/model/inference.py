@@ -35,6 +35,23 @@ class InstructedModel(SentenceTransformer):
     """A SentenceTransformer that knows how an instruction and a query become one text."""
 
     template = Template()
+    # Whether it is the trained copy alone of a model whose index stays (`inf models export`).
+    is_trained_copy = False
+
+    def encode_document(self, inputs: Any, *arguments: Any, **options: Any) -> Any:
+        """Vectors of passages, as sentence-transformers does it.
+
+        Raises BadInput for a trained copy alone: passages are the base model's.
+        """
+        if self.is_trained_copy:
+            raise BadInput(
+                "this is the trained copy alone, for queries with an instruction: its vectors of "
+                "passages would not fit the index",
+                "encode passages and plain queries with the base model, or load the checkpoint "
+                "that it was exported from",
+                code="trained_copy_alone",
+            )
+        return super().encode_document(inputs, *arguments, **options)
 
     def encode_query(
         self,

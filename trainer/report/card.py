@@ -111,8 +111,7 @@ def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any
             f"{objective.label} (`{objective.name}`), temperature {settings.temperature}",
         ),
         ("Interaction", _interaction(settings)),
-        ("Prefixes", f"query `{settings.query_prefix}`, passage `{settings.passage_prefix}`"),
-        ("Lengths", f"query {settings.query_tokens}, passage {settings.passage_tokens} tokens"),
+        *_reading(settings),
         (
             "Training",
             f"{len(groups.training)} groups, {result['steps']} steps, {result['seconds']:.0f} s",
@@ -186,12 +185,28 @@ def _interaction(settings: TrainSettings) -> str:
     return f"I: one text, template `{settings.template}`"
 
 
+def _reading(settings: TrainSettings) -> list[tuple[str, str]]:
+    """Prefixes and lengths; where the index stays, those of queries with an instruction alone."""
+    query, passage = settings.query_tokens, settings.passage_tokens
+    if settings.trained_side == "both":
+        return [
+            ("Prefixes", f"query `{settings.query_prefix}`, passage `{settings.passage_prefix}`"),
+            ("Lengths", f"query {query}, passage {passage} tokens"),
+        ]
+    prefix = f"`{settings.query_prefix}`" if settings.query_prefix else "the base model's own"
+    others = "all other texts as the base model reads them"
+    return [
+        ("Prefixes", f"query with an instruction: {prefix}; {others}"),
+        ("Lengths", f"query with an instruction: {query} tokens; {others}"),
+    ]
+
+
 def _index(settings: TrainSettings, base: str) -> str:
     """What the base model still does, where only instructed queries were trained."""
     if settings.trained_side == "both":
         return ""
     sha256 = model_sha256(settings.base_model)
-    known = f" (weights sha256 `{sha256[:16]}`)" if sha256 else ""
+    known = f" (weights sha256 `{sha256}`)" if sha256 else ""
     return INDEX_STAYS.format(base=f"{base}{known}") + "\n\n"
 
 

@@ -28,6 +28,7 @@ from starlette.routing import Route
 from db.errors import BadInput, InfError, Refused
 from db.machine import is_loopback
 from trainer.model.backbone import load_model, read_memory
+from trainer.model.inference import has_instructed_door
 
 if TYPE_CHECKING:
     from trainer.model.inference import InstructedModel
@@ -66,6 +67,12 @@ class EmbeddingRequest(BaseModel):
             )
         return found
 
+    def given_instruction(self) -> str | list[str] | None:
+        """The instruction of all texts, or one for each; None without one."""
+        if isinstance(self.instruction, list):
+            return [each.strip() for each in self.instruction]
+        return (self.instruction or "").strip() or None
+
 
 class Embedder:
     """A model that one request at a time encodes with."""
@@ -76,12 +83,20 @@ class Embedder:
         settings = read_memory(name).get("settings") or {}
         sizes = str(settings.get("matryoshka") or "").replace(",", " ").split()
         self.sizes = {int(size) for size in sizes}
+        self.keeps_index = has_instructed_door(self.model)
         self._lock = threading.Lock()
 
     def embed(self, request: EmbeddingRequest) -> tuple[np.ndarray, int]:
-        """(unit vectors (texts, d) float32, number of tokens). Raises BadInput for the request."""
+        """(vectors (texts, d) float32, number of tokens): of length one, but for those of a model
+        whose index stays, which are as its base makes them. Raises BadInput for the request."""
         texts = request.texts()
-        instruction = request.instruction or None
+        instruction = request.given_instruction()
+        if instruction is None and self.model.is_trained_copy:
+            raise BadInput(
+                f"input: {self.name} is the trained copy alone, for queries with an instruction",
+                "give `instruction`; all other texts are the base model's",
+                code="trained_copy_alone",
+            )
         if instruction is not None and request.input_type == "document":
             raise BadInput(
                 "input_type: passages have no instruction",
@@ -99,7 +114,8 @@ class Embedder:
             )
         options: dict[str, Any] = {
             "truncate_dim": size,
-            "normalize_embeddings": True,
+            # a base whose vectors have other lengths made the index: they stay as they are
+            "normalize_embeddings": size is not None or not self.keeps_index,
             "convert_to_numpy": True,
         }
         with self._lock:

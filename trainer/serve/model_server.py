@@ -17,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sqlalchemy import select
 
 from db.corpus.datasets import get_dataset
@@ -62,7 +63,8 @@ class Searcher:
         self._templates: dict[str, Template] = {}  # of a Hub's model, it is a question to the Hub
         self._corpora: dict[tuple[str, int, int, int], PassageVectors] = {}
         self._indexes: dict[str, OwnIndex] = {}
-        self._fit: dict[tuple[str, str], str] = {}  # of a model and an index's place
+        # of a model, an index's place, and the dataset with its texts
+        self._fit: dict[tuple[str, str, str], str] = {}
 
     def search(self, request: dict[str, Any]) -> dict[str, Any]:
         """The best passages of a dataset, or of your own index (`index`: its place), by one
@@ -80,13 +82,13 @@ class Searcher:
             began = time.monotonic()
             text = self._templates[name].apply(instruction.strip(), query)
             encode = question_encoder(model, () if instruction.strip() else (text,))
-            question = as_unit(encode([text], convert_to_numpy=True))[0]
-            own = index.search(question, depth) if index else []
-            best = corpus.best(question, depth) if corpus else []
+            question = np.asarray(encode([text], convert_to_numpy=True))  # (1, d)
+            own = index.search(question[0], depth) if index else []
+            best = corpus.best(as_unit(question)[0], depth) if corpus else []
             seconds = time.monotonic() - began
         hits = self._own_texts(own, dataset) if index else self._texts(best)
         count = index.count if index else len(corpus.ids) if corpus else 0
-        note = self._fit.get((name, place), "")
+        note = self._fit.get((name, place, dataset), "")
         return {"hits": hits, "seconds": seconds, "passages": count, "note": note}
 
     def _index(self, name: str, model: "SentenceTransformer", place: str, dataset: str) -> OwnIndex:
@@ -94,8 +96,8 @@ class Searcher:
         if place not in self._indexes:
             self._indexes[place] = open_index(place)
         index = self._indexes[place]
-        if (name, place) not in self._fit:
-            self._fit[name, place] = require_fit(
+        if (name, place, dataset) not in self._fit:
+            self._fit[name, place, dataset] = require_fit(
                 index,
                 name,
                 lambda texts: model.encode_document(texts, convert_to_numpy=True),

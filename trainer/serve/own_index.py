@@ -54,7 +54,7 @@ class OwnIndex(Protocol):
     count: int
 
     def search(self, vector: np.ndarray, depth: int) -> list[Entry]:
-        """The nearest to a unit vector (d,), best first."""
+        """The nearest to the model's vector (d,) of a question, best first."""
         ...
 
     def sample(self) -> list[Entry]:
@@ -149,17 +149,14 @@ class FolderIndex:
                 code="index_shape_invalid",
             )
         if len(ids) != len(vectors):
-            raise BadInput(
-                f"{folder} has {len(ids)} ids for {len(vectors)} vectors",
-                "write ids and vectors of the same passages",
-                code="index_ids_mismatch",
-            )
+            raise _other_number(folder, ids, len(vectors))
         self._ids = ids
         self._all = PassageVectors(np.arange(len(ids)), as_unit(vectors))
         self.count, self.dimensions = vectors.shape
 
     def search(self, vector: np.ndarray, depth: int) -> list[Entry]:
-        return [self._entry(row, score) for row, score in self._all.best(vector, depth)]
+        unit = as_unit([vector])[0]
+        return [self._entry(row, score) for row, score in self._all.best(unit, depth)]
 
     def sample(self) -> list[Entry]:
         return [
@@ -182,30 +179,43 @@ class FaissIndex:
             self._index = faiss.read_index(str(folder / FAISS))
         except RuntimeError as error:
             raise _unreadable(folder / FAISS, error) from error
+        self._rows: Any = self._index  # by place, as `ids` has them
+        numbers = None
+        if isinstance(self._index, faiss.IndexIDMap):
+            numbers = faiss.vector_to_array(self._index.id_map).tolist()
+            self._rows = faiss.downcast_index(self._index.index)
         self._ids = _ids_of(folder)
+        self._place = {number: row for row, number in enumerate(numbers)} if numbers else None
         self.count, self.dimensions = int(self._index.ntotal), int(self._index.d)
         if len(self._ids) != self.count:
-            raise BadInput(
-                f"{folder} has {len(self._ids)} ids for {self.count} vectors",
-                "write ids and vectors of the same passages",
-                code="index_ids_mismatch",
-            )
+            raise _other_number(folder, self._ids, self.count)
         self._sign = 1.0 if self._index.metric_type == faiss.METRIC_INNER_PRODUCT else -1.0
 
     def search(self, vector: np.ndarray, depth: int) -> list[Entry]:
         question = np.ascontiguousarray(vector[None], dtype=np.float32)
         scores, rows = self._index.search(question, min(depth, self.count))
         return [
-            Entry(self._ids[row], "", self._sign * float(score))
+            Entry(self._id(int(row)), "", self._sign * float(score))
             for score, row in zip(scores[0], rows[0], strict=True)
             if row >= 0
         ]
+
+    def _id(self, number: int) -> str:
+        """The id of what the index found under a number, which it may have been given."""
+        row = number if self._place is None else self._place.get(number, self.count)
+        if row >= self.count:
+            raise BadInput(
+                f"{self.place}: {FAISS} found its vector {number}, and there are {self.count} ids",
+                "number its vectors from 0 in the order of the ids, or wrap it in IndexIDMap",
+                code="index_ids_mismatch",
+            )
+        return self._ids[row]
 
     def sample(self) -> list[Entry]:
         found = []
         for row in range(min(SAMPLE, self.count)):
             try:
-                vector: Any = self._index.reconstruct(row)
+                vector: Any = self._rows.reconstruct(row)
                 found.append(Entry(self._ids[row], "", vector=vector))
             except RuntimeError:  # a kind of index that does not keep what it was given
                 return []
@@ -297,11 +307,13 @@ class ElasticIndex:
         dense = {each: kind for each, kind in fields.items() if kind.get("type") == "dense_vector"}
         self._vector = _one_vector(place, list(dense), options)
         self.dimensions = int(dense[self._vector]["dims"])
+        self._takes_units = dense[self._vector].get("similarity") == "dot_product"
 
     def search(self, vector: np.ndarray, depth: int) -> list[Entry]:
+        question = as_unit([vector])[0] if self._takes_units else vector
         knn = {
             "field": self._vector,
-            "query_vector": [float(value) for value in vector],
+            "query_vector": [float(value) for value in question],
             "k": depth,
             "num_candidates": max(100, 10 * depth),
         }
@@ -379,6 +391,7 @@ def _read_folder(folder: Path) -> tuple[list[str], np.ndarray, list[str]]:
             code="index_place_invalid",
         )
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.parquet as parquet
 
     try:
@@ -393,8 +406,9 @@ def _read_folder(folder: Path) -> tuple[list[str], np.ndarray, list[str]]:
                 "name the columns so",
                 code="index_column_missing",
             )
-    rows = table.column("vector").to_pylist()
-    if len({len(row or ()) for row in rows}) != 1:
+    column = table.column("vector").combine_chunks()
+    sizes = pc.unique(pc.fill_null(pc.list_value_length(column), 0)).to_pylist()
+    if len(sizes) != 1:
         raise BadInput(
             f"{folder}: the vectors of its column `vector` differ in length",
             "store vectors of one length, a row each",
@@ -402,7 +416,9 @@ def _read_folder(folder: Path) -> tuple[list[str], np.ndarray, list[str]]:
         )
     texts = table.column("text").to_pylist() if "text" in table.column_names else []
     ids = [str(name) for name in table.column("id").to_pylist()]
-    return ids, np.asarray(rows, dtype=np.float32), [str(text or "") for text in texts]
+    # not row by row: a million vectors as lists of numbers would take 12 GB
+    vectors = column.flatten().to_numpy(zero_copy_only=False).astype(np.float32)
+    return ids, vectors.reshape(-1, sizes[0]), [str(text or "") for text in texts]
 
 
 def _ids_of(folder: Path) -> list[str]:
