@@ -1,7 +1,7 @@
 """Gain against loss: both trained sides, one factor at a time around a recommended point.
 
     .venv/bin/python bench/frontier.py [POINT …] [--folder DIR] [--side-by-side N] [--seeds 1 2 3]
-        [--model NAME] [--rows N] [--list] [--table] [--write]
+        [--model NAME] [--rows N] [--list] [--table] [--write] [--intervals]
 
 POINT: names of `--list`, or prefixes of names with a colon (`query:`, `query: LoRA`); without one,
 both recommended points. Every training is `inf train` on the release of bench/results.py,
@@ -14,6 +14,9 @@ are mixed with the base model's and scored (seconds: of the training).
 --table: print what DIR has of every point, and run nothing. --write: also add it to the file that
 the Train page draws (app/training/frontier.json: other points and seeds of the same set and model
 stay), and draw the figures of docs/results.md.
+
+--intervals: gains with 95 % intervals over seeds and groups together, of the points given, from the
+weights in DIR.
 
 --model, --rows: another base model and its batch, as a GPU takes them (`--model BAAI/bge-m3 --rows
 32`); SmolLM2 as a decoder embedder (bench/smollm2.py writes it) is `--model FOLDER` with the points
@@ -32,6 +35,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT)]
 
+import numpy as np  # noqa: E402
 from results import (  # noqa: E402
     HEADLINE,
     SEEDS,
@@ -46,10 +50,13 @@ from results import (  # noqa: E402
     write_guard,
 )
 
+from analysis.figures.paired import Questions, Scores, paired_difference  # noqa: E402
 from analysis.figures.printed import printed  # noqa: E402
+from analysis.figures.student import student_97_5  # noqa: E402
 from app.training.frontier import FILE, frontier_figure  # noqa: E402
 from db.store.settings import owners_process  # noqa: E402
 from db.store.store import open_store  # noqa: E402
+from trainer.evaluate.question_clusters import about_questions  # noqa: E402
 from trainer.launch.plan import plan_groups  # noqa: E402
 from trainer.report.held_out_scores import HeldOutScores  # noqa: E402
 from trainer.settings.settings import parse_settings, split_pairs  # noqa: E402
@@ -176,6 +183,12 @@ class Frontier(Results):
 
     def _mixed(self, trained: str, given: list[str], share: float) -> dict[str, Any]:
         """Scores of share * base + (1 - share) * trained, as a training's own scoring has them."""
+        return self._scored(
+            trained, [self._with_folders(each) for each in given], share
+        ).as_result()
+
+    def _scored(self, trained: str, given: list[str], share: float = 0.0) -> HeldOutScores:
+        """The base and the weights that a training left, the base mixed in by its share."""
         from trainer.evaluate.vector_cache import base_caches
         from trainer.model.backbone import load_backbone, load_model
         from trainer.model.base_share import copy_weights, mix_in
@@ -196,10 +209,67 @@ class Frontier(Results):
         base = copy_weights(part)
         stored = load_model(str(self.folder / "models" / trained))
         part.load_state_dict(trained_part(stored).state_dict())
-        mix_in(part, base, share)
+        if share:
+            mix_in(part, base, share)
         scores.score_after(model)
         store.close()
-        return scores.as_result()
+        return scores
+
+    def per_seed(self, way: Way) -> list[tuple[Scores, Scores, Questions]]:
+        """(before, after, what belongs together) of each seed whose weights are in the folder."""
+        found = []
+        for row in self.stored(way):
+            if not (self.folder / "models" / row["key"]).is_dir():
+                continue
+            given = [self._with_folders(each) for each in row["settings"] if "guard=" not in each]
+            scored = self._scored(row["key"], given)
+            before, after = (
+                scored.per_query[when] | scored.natural[when].per_item
+                for when in ("before", "after")
+            )
+            assert scored.benchmark is not None
+            alone = {name: {"cluster": name, "scored": True} for name in before}
+            found.append((before, after, alone | about_questions(scored.benchmark)))
+        return found
+
+
+def over_seeds_and_groups(
+    found: Sequence[tuple[Scores, Scores, Questions]], measure: str
+) -> tuple[float, float]:
+    """(mean gain over the seeds, half the width of its 95 % interval over seeds and groups).
+
+    Groups: the paired interval of each group's mean over the seeds. Seeds: Student's t of their
+    means. Both are drawn independently, so that the squares of the two reaches add up.
+    """
+    before, _, questions = found[0]
+    after = {
+        name: {measure: _mean([one.get(name, {}).get(measure) for _, one, _ in found])}
+        for name in before
+    }
+    over_groups = paired_difference(before, after, measure, questions)
+    means = [paired_difference(*one[:2], measure, questions).value for one in found]
+    values = np.array(means, dtype=float)
+    over_seeds = student_97_5(len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    assert over_groups.value is not None and over_groups.high is not None
+    return over_groups.value, float(np.hypot(over_groups.high - over_groups.value, over_seeds))
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if len(known) == len(values) else None
+
+
+def intervals(results: Frontier, ways: Sequence[Way]) -> str:
+    """Gains over seeds and groups, of points with at least two seeds' weights in the folder."""
+    lines = [f"| point | seeds | {' | '.join(HEADLINE)} |", "|---" * (len(HEADLINE) + 2) + "|"]
+    for way in ways:
+        found = results.per_seed(way)
+        if len(found) < 2:
+            continue
+        cells = [over_seeds_and_groups(found, measure) for measure in HEADLINE]
+        shown = " | ".join(f"{mean:+.3f} ± {reach:.3f}" for mean, reach in cells)
+        lines.append(f"| {way.name} | {len(found)} | {shown} |")
+    return "\n".join(lines)
 
 
 def _training_of(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -336,6 +406,7 @@ def main() -> None:
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--intervals", action="store_true")
     given = parser.parse_args()
     every = points()
     if given.list:
@@ -359,6 +430,9 @@ def main() -> None:
     guard = write_guard(given.guard, folder / "google_queries") if given.guard.is_dir() else None
     results = Frontier(folder, demo_release(folder), guard, "frontier.jsonl")
     ways = [Way(name, every[name] | more, given.seeds, guard=True) for name in chosen]
+    if given.intervals:
+        print(intervals(results, ways))
+        return
     if given.write:
         write_figure(results, ways, given.model or DEFAULT_BASE_MODEL)
     elif not given.table:

@@ -17,7 +17,7 @@ from curation_runs import wait_for
 from live_server import serving
 from sqlalchemy import select
 
-from app.cli.demo import WHY_MINUTES
+from app.cli.demo import THREADS, WHY_MINUTES
 from db.modules import run_module
 from db.store import schema
 from db.store.store import Store, open_store
@@ -107,6 +107,8 @@ def the_app_opens_before_the_training(store: Store, folder: Path) -> str:
         assert httpx.get(server.url).status_code == 200, "the training runs and the app answers"
         beside = psutil.Process(server.process.pid).children(recursive=True)
         assert any(each.pid == pid for each in beside)
+        # as many threads on every machine: other sums would end in other figures
+        assert psutil.Process(pid).environ()["OMP_NUM_THREADS"] == THREADS
     _, alive = psutil.wait_procs(beside, timeout=30)
     assert not [each for each in alive if "demo" in each.cmdline()]
     return server.log.read_text()
