@@ -13,7 +13,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -197,13 +198,13 @@ def demo(port: int, no_serve: bool, language: str) -> None:
     """Run every step on the demo set (recorded answers, no network), then open the app."""
     if no_serve:
         signal.signal(signal.SIGTERM, _interrupt)
-    os.environ.setdefault("OMP_NUM_THREADS", THREADS)
     actor = owner(me())
     address = operations.prepare(actor)
     started = time.monotonic()
     until = None if no_serve else BESIDE_THE_APP
     _announce_left_out()
-    is_whole = _walk(actor, until, language)
+    with _threads():
+        is_whole = _walk(actor, until, language)
     click.echo(f"\nThe demo is in {address} ({time.monotonic() - started:.0f} s).")
     click.echo(NOTE)
     operations.close(actor)
@@ -223,6 +224,16 @@ def demo(port: int, no_serve: bool, language: str) -> None:
             _run(["serve", "--port", str(port)])
         finally:
             _end(rest)
+
+
+@contextmanager
+def _threads() -> Iterator[None]:
+    """THREADS for the steps, unless the variable is set; not for what the app starts later."""
+    is_given = "OMP_NUM_THREADS" in os.environ
+    os.environ.setdefault("OMP_NUM_THREADS", THREADS)
+    yield
+    if not is_given:
+        del os.environ["OMP_NUM_THREADS"]
 
 
 def _end(rest: subprocess.Popen[bytes]) -> None:

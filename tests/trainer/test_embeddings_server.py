@@ -111,7 +111,8 @@ def test_an_exported_copy_reads_nothing_but_instructed_queries(
     memory = {"template": "{instruction} {query}", "settings": {"trained_side": "query"}}
     (tmp_path / "copy" / "inf_embed.json").write_text(json.dumps(memory))
     with TestClient(app(Embedder(str(tmp_path / "copy")))) as copy:
-        for body in ({"input": "x"}, {"input": "x", "input_type": "query"}):
+        query = {"input": "x", "input_type": "query"}
+        for body in ({"input": "x"}, query, query | {"instruction": [""]}):
             answer = copy.post("/v1/embeddings", json=body)
             assert answer.status_code == 400 and "trained copy" in answer.json()["error"]["message"]
         found = post(copy, input=QUERY, instruction=ASKED)

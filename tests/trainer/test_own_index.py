@@ -309,6 +309,15 @@ def test_a_damaged_file_is_a_sentence(tmp_path: Path, name: str) -> None:
         open_index(str(tmp_path))
 
 
+def test_a_column_without_lists_is_a_sentence(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    parquet.write_table(pa.table({"id": ["a"], "vector": ["[1, 2]"]}), tmp_path / "a.parquet")
+    with pytest.raises(BadInput, match="column `vector`"):
+        open_index(str(tmp_path))
+
+
 def test_a_missing_id_is_noticed(tmp_path: Path, vectors: np.ndarray) -> None:
     place = Path(write_npy(tmp_path / "index", vectors))
     (place / "ids.json").write_text(json.dumps(IDS[:-1]))

@@ -90,7 +90,7 @@ def export_for_serving(
             code="int8_needs_measurement",
         )
     whole = load_model(source, fp32=True).to("cpu").eval()
-    model = exported_part(whole)
+    model = exported_part(whole).to("cpu").eval()  # a new model moves its modules to a GPU
     memory = read_memory(source)
     compared = _Compared(whole, model, template_of(source), groups)
     partial = out.parent / f".{out.name}.{os.getpid()}.partial"

@@ -43,15 +43,18 @@ class InstructedModel(SentenceTransformer):
 
         Raises BadInput for a trained copy alone: passages are the base model's.
         """
+        self._require_whole()
+        return super().encode_document(inputs, *arguments, **options)
+
+    def _require_whole(self) -> None:
         if self.is_trained_copy:
             raise BadInput(
                 "this is the trained copy alone, for queries with an instruction: its vectors of "
-                "passages would not fit the index",
+                "other texts would not fit the index",
                 "encode passages and plain queries with the base model, or load the checkpoint "
                 "that it was exported from",
                 code="trained_copy_alone",
             )
-        return super().encode_document(inputs, *arguments, **options)
 
     def encode_query(
         self,
@@ -67,6 +70,7 @@ class InstructedModel(SentenceTransformer):
         encodes queries without an instruction apart.
         """
         if instruction is None or instruction == "":
+            self._require_whole()
             return super().encode_query(inputs, *arguments, **options)
         queries = [inputs] if isinstance(inputs, str) else list(inputs)
         given = [instruction] * len(queries) if isinstance(instruction, str) else list(instruction)
@@ -77,6 +81,8 @@ class InstructedModel(SentenceTransformer):
                 code="instruction_count_differs",
             )
         texts = [self.template.apply(i, query) for i, query in zip(given, queries, strict=True)]
+        if not all(given):
+            self._require_whole()
         if not has_instructed_door(self):
             vectors = super().encode_query(texts, *arguments, **options)
         elif not all(given):

@@ -91,12 +91,6 @@ class Embedder:
         whose index stays, which are as its base makes them. Raises BadInput for the request."""
         texts = request.texts()
         instruction = request.given_instruction()
-        if instruction is None and self.model.is_trained_copy:
-            raise BadInput(
-                f"input: {self.name} is the trained copy alone, for queries with an instruction",
-                "give `instruction`; all other texts are the base model's",
-                code="trained_copy_alone",
-            )
         if instruction is not None and request.input_type == "document":
             raise BadInput(
                 "input_type: passages have no instruction",

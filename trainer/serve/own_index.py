@@ -397,7 +397,7 @@ def _read_folder(folder: Path) -> tuple[list[str], np.ndarray, list[str]]:
     try:
         tables = [parquet.read_table(file) for file in files]
         table = pa.concat_tables(tables)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError) as error:
         raise _unreadable(folder, error) from error
     for name in ("id", "vector"):
         if name not in table.column_names:
@@ -406,8 +406,11 @@ def _read_folder(folder: Path) -> tuple[list[str], np.ndarray, list[str]]:
                 "name the columns so",
                 code="index_column_missing",
             )
-    column = table.column("vector").combine_chunks()
-    sizes = pc.unique(pc.fill_null(pc.list_value_length(column), 0)).to_pylist()
+    try:
+        column = table.column("vector").combine_chunks()
+        sizes = pc.unique(pc.fill_null(pc.list_value_length(column), 0)).to_pylist()
+    except pa.ArrowException as error:  # no lists of numbers, or more of them than one array has
+        raise _unreadable(f"column `vector` of {folder}", error) from error
     if len(sizes) != 1:
         raise BadInput(
             f"{folder}: the vectors of its column `vector` differ in length",
