@@ -19,6 +19,7 @@ RECOVERY = 3.0  # calls per round trip, up to the knee
 PROBING = 0.15  # beyond it
 KNEE = 0.8  # of the width at which the server answered 429
 POLL_SECONDS = 0.1  # without a part of a limit
+LOOK_SECONDS = 1.0  # at most, of a wait: the part may grow meanwhile
 CUT_SECONDS = 1.0  # between two cuts: a used-up limit stays so for a while
 OVERSLEPT_SECONDS = 0.1  # how late a start may come without holding back those after it
 HANG_SECONDS = 20.0  # no call hangs before
@@ -72,7 +73,8 @@ class Gate:
 
     A limit of requests or tokens per minute spaces the starts evenly: a call that may take many
     tokens delays the next one by as much as they take of the limit. Several workers each have a
-    part of a limit, which may change at any time and be nothing.
+    part of a limit, which may change at any time and be nothing: what a call took of the whole
+    limit (`_owed`, in its seconds) is waited for at the part of now.
     """
 
     def __init__(
@@ -92,7 +94,7 @@ class Gate:
         self._call_seconds = 60.0 / per_minute if per_minute else 0.0
         self._token_seconds = 60.0 / tokens_per_minute if tokens_per_minute else 0.0
         self._part = 1.0
-        self._next_start = 0.0
+        self._next_start = self._owed = 0.0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._closed = asyncio.Event()
 
@@ -154,8 +156,15 @@ class Gate:
 
     def set_part(self, part: float) -> None:
         """Change the part of the limits per minute; the first call of a new part waits its turn."""
-        if part > 0 and not self._part:
-            self._next_start = max(self._next_start, time.monotonic() + self._call_seconds / part)
+        if part == self._part:
+            return
+        now = time.monotonic()
+        if self._part:
+            self._owed = max(0.0, self._next_start - now) * self._part
+        else:
+            self._owed = max(self._owed, self._call_seconds)
+        if part and self._owed:
+            self._next_start = now + self._owed / part
         self._part = part
 
     def check(self) -> None:
@@ -197,7 +206,7 @@ class Gate:
                 part = self._part or 1.0
                 self._next_start = max(self._next_start, now - late / part) + spacing / part
                 return
-            await self.pause(wait)
+            await self.pause(min(wait, LOOK_SECONDS))
             # a busy loop wakes it after its moment
             late = max(late, OVERSLEPT_SECONDS * self._part)
 

@@ -230,7 +230,7 @@ class Worker:
         self._wake = asyncio.Event()
         self._groups: list[asyncio.Task[None]] = []
         self._fatal: BaseException | None = None
-        self._exhausted = False
+        self._exhausted = self._none_waits = False
         self._stopped_by_others = False
         self.out_of_budget = False
         self._guard: Guard | None = None
@@ -367,9 +367,13 @@ class Worker:
                 claimed = await self._journal.write(self._claim)
                 self.claimed.add(time.monotonic() - began)
                 self._ready.extend(claimed)
-                if not claimed and not self._ready:
+                if claimed:
+                    self._none_waits = False
+                elif not self._ready:
                     await self._journal.between(self._store_left)
-                    if any(await self._journal.write(self._look_for_open)):
+                    waiting, leased = await self._journal.write(self._look_for_open)
+                    self._none_waits = not waiting
+                    if waiting or leased:
                         await asyncio.sleep(IDLE_SECONDS)
                     else:
                         self._exhausted = True
@@ -626,6 +630,7 @@ class Worker:
             self._owner,
             in_flight=state.in_flight,  # of those that wait for a slot none holds one
             own_calls=own_calls,
+            is_idle=self._none_waits and not (self._active or self._ready),
         )
         status = session.scalars(select(Run.status).where(Run.id == self._run_id)).one()
         return status, share

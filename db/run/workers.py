@@ -10,7 +10,9 @@ What a worker had reserved when it died may have been billed: it counts as spent
 are found in its files (`db.run.calls.add_recovered_calls`).
 
 Calls in flight are leased in whole slots, limits per minute as parts of 1, in equal shares: a
-worker that joins gets its share once those before it hold less, so that the sum is never more.
+worker that joins gets its share once those before it hold less, so that the sum is never more. One
+without groups has none, and holds nothing; one that wants some holds at least a TRACE of it, by
+which the others know.
 
 Groups are leased. A worker is dead when its process is gone (on this machine) or its heartbeat is
 stale (on any other); its groups are taken over.
@@ -36,6 +38,7 @@ DEAD_AFTER_SECONDS = 45.0
 COMMIT_MS = (5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000)  # buckets of latencies
 SLICES = 8  # of what is free of a budget: all workers together hold one more than they use
 ROUNDING_USD = 1e-9  # sums of float costs may exceed the budget by rounding alone
+TRACE = 1e-12  # of the limits per minute
 
 
 @dataclass(frozen=True)
@@ -171,17 +174,23 @@ def rejoin(session: Session, owner: str, account: Account) -> None:
 
 
 def lease_share(
-    session: Session, run_id: int, owner: str, *, in_flight: int, own_calls: int | None = None
+    session: Session,
+    run_id: int,
+    owner: str,
+    *,
+    in_flight: int,
+    own_calls: int | None = None,
+    is_idle: bool = False,
 ) -> Share:
     """Renew a worker's share of the run's limits: an equal one, as far as others hold less.
 
     `in_flight` calls keep their slots until they end. own_calls: it may have that many, whatever
-    the others have. Does not commit.
+    the others have. is_idle: it has no groups, and its share is the others'. Does not commit.
     """
     total, held = _shares(session, run_id)
     if owner not in held:
         return Share(0, 0.0)
-    fair = _fair_share(total, held, owner)
+    fair = Share(0, 0.0) if is_idle else _fair_share(total, held, owner)
     now = Share(held[owner].leased_calls or 0, held[owner].leased_part)
     if fair.calls > now.calls or fair.part > now.part:
         # who takes more stands in a line: each sees what those before it took
@@ -196,7 +205,7 @@ def lease_share(
     session.execute(
         update(RunWorker)
         .where(RunWorker.owner == owner)
-        .values(leased_calls=leased, leased_part=fair.part)
+        .values(leased_calls=leased, leased_part=0.0 if is_idle else max(fair.part, TRACE))
     )
     return fair if own_calls is None else replace(fair, calls=own_calls)
 
@@ -214,11 +223,12 @@ def _shares(session: Session, run_id: int) -> tuple[int, dict[str, Any]]:
 
 def _fair_share(total: int, held: dict[str, Any], owner: str) -> Share:
     """Equal parts of the limits per minute, and of whole calls, the first workers one more."""
-    sharing = [name for name, each in held.items() if each.leased_calls is not None]
+    wanting = [name for name, each in held.items() if each.leased_part or name == owner]
+    sharing = [name for name in wanting if held[name].leased_calls is not None]
     calls = 0
     if owner in sharing:
         calls = total // len(sharing) + (sharing.index(owner) < total % len(sharing))
-    return Share(calls, 1.0 / len(held))
+    return Share(calls, 1.0 / len(wanting))
 
 
 def beat_worker(

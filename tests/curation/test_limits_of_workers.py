@@ -7,13 +7,15 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from curation_runs import add_dataset, start_worker, wait_for
 from openai_server import Server
-from sqlalchemy import select
+from sqlalchemy import select, update
+from waiting import SimulatedTime, until
 
 from curation.providers.gate import Gate
 from curation.run.answer_files import folder_of
@@ -31,11 +33,12 @@ from db.run.workers import (
     store_account,
 )
 from db.store.store import Store
-from db.tables import RunWorker
+from db.tables import Group, RunWorker
 
 PRICES = '["small"]\ninput = 1.0\noutput = 10.0\n'
 MOST_USD = 0.004  # of a call
 PAIRS = 200
+LATER = datetime(2100, 1, 1, tzinfo=UTC)
 
 
 def run_of(store: Store, **settings: object) -> int:
@@ -67,7 +70,7 @@ def test_shares_are_never_more_than_the_run_has_and_all_of_it_in_the_end(
     dead: list[str] = []
     for step in range(120):
         with store.write() as session:
-            what = chance.choice(["join", "beat", "beat", "beat", "beat", "end", "change", "back"])
+            what = chance.choice(["join", "beat", "beat", "beat", "idle", "end", "change", "back"])
             if what == "join" and len(living) < 20:
                 add_worker(session, run_id, f"worker {step}")
                 living[f"worker {step}"] = Share(0, 0.0)
@@ -84,15 +87,17 @@ def test_shares_are_never_more_than_the_run_has_and_all_of_it_in_the_end(
                 set_concurrency(session, run_id, total)
             elif living:
                 owner = chance.choice(list(living))
-                busy = chance.randint(0, living[owner].calls)
-                living[owner] = lease_share(session, run_id, owner, in_flight=busy)
+                busy, is_idle = chance.randint(0, living[owner].calls), what == "idle"
+                living[owner] = lease_share(
+                    session, run_id, owner, in_flight=busy * (not is_idle), is_idle=is_idle
+                )
             session.commit()
         calls, part = held(store, run_id)
         assert calls <= total and part <= 1 + 1e-9
         assert sum(each.calls for each in living.values()) <= total
     if not living:
         pytest.skip("all have ended")
-    for _ in range(2):  # who holds too much lets go, then the others take it
+    for _ in range(3):  # who wants some is seen, who holds too much lets go, the others take it
         for owner in living:
             with store.write() as session:
                 living[owner] = lease_share(session, run_id, owner, in_flight=0)
@@ -186,6 +191,111 @@ def test_parts_of_a_limit_per_minute_make_up_the_whole() -> None:
 
     assert asyncio.run(starts([0.0], 0.3)) == 0
     assert 0.5 * 400 <= asyncio.run(starts([0.25] * 4 + [0.0], 2.0)) <= 400
+
+
+@pytest.mark.parametrize("count", [2, 8])
+def test_a_worker_without_groups_leaves_its_share_to_the_others_within_seconds(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """In simulated time: all but one have no groups between 30 and 60 s, and each renews its share
+    once a second."""
+    store, limit = sqlite_store, 30_000  # tokens a minute, of calls of 20
+    run_id = run_of(store, concurrency=16)
+    starts: list[float] = []
+    calls: list[int] = []
+
+    async def work(number: int) -> None:
+        owner, gate = f"worker {number}", Gate(16, tokens_per_minute=limit)
+        with store.write() as session:
+            add_worker(session, run_id, owner)
+            session.commit()
+
+        def is_idle() -> bool:
+            return number > 0 and 30 <= clock() - SimulatedTime.now < 60
+
+        async def call() -> None:
+            while True:
+                if is_idle():
+                    await asyncio.sleep(0.5)
+                    continue
+                async with gate.slot(lambda: 20.0) as started:
+                    starts.append(started - SimulatedTime.now)
+                    await asyncio.sleep(0.5)
+
+        callers = [asyncio.create_task(call()) for _ in range(16)]
+        while clock() - SimulatedTime.now < 90:
+            with store.write() as session:
+                share = lease_share(
+                    session, run_id, owner, in_flight=gate.in_flight, is_idle=is_idle()
+                )
+                session.commit()
+            gate.set_ceiling(share.calls)
+            gate.set_part(share.part)
+            total, parts = held(store, run_id)
+            assert total <= 16 and parts <= 1 + 1e-9
+            calls.append(share.calls)
+            await asyncio.sleep(1.0)
+        for each in callers:
+            each.cancel()
+        await asyncio.gather(*callers, return_exceptions=True)
+
+    async def all_work() -> None:
+        async with asyncio.TaskGroup() as group:
+            for number in range(count):
+                group.create_task(work(number))
+
+    with asyncio.Runner(loop_factory=SimulatedTime) as runner:
+        clock = runner.get_loop().time
+        monkeypatch.setattr(time, "monotonic", clock)
+        runner.run(all_work())
+    monkeypatch.undo()
+
+    def most(seconds: float) -> float:
+        starts.sort()
+        return max(sum(at <= each < at + seconds for each in starts) for at in starts)
+
+    assert most(60) <= 1.02 * limit / 20, "and never more together"
+    for begin, end in ((5, 30), (34, 60), (65, 90)):
+        found = sum(begin <= each < end for each in starts)
+        assert found > 0.97 * (end - begin) * limit / 60 / 20, (begin, end, found)
+    assert max(calls) == 16, "its calls in flight, too"
+
+
+def test_a_worker_that_waits_for_groups_of_others_holds_nothing_and_takes_those_that_come_back(
+    store: Store, own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(store, pairs=4)
+    with Server() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        with store.write() as session:
+            asked = {"dataset": "small", "provider": "openai", "settings": ["model=small"]}
+            run_id = start_run(session, **asked, requests_per_minute=6000).id
+            add_worker(session, run_id, "another")
+            lease_share(session, run_id, "another", in_flight=0)
+            taken = update(Group).where(Group.run_id == run_id)
+            session.execute(taken.values(state="leased", lease_owner="another", lease_until=LATER))
+            session.commit()
+
+        def parts() -> list[float]:
+            with store.read() as session:
+                query = select(RunWorker.leased_part).order_by(RunWorker.id)
+                return list(session.scalars(query))
+
+        worker = start_worker(store, run_id, base_url=server.url)
+        try:
+            until(lambda: len(parts()) == 2 and parts()[1] == 0.0)
+            with store.write() as session:
+                assert lease_share(session, run_id, "another", in_flight=0).part == 1.0
+                end_workers(session, ["another"])
+                session.execute(taken.values(state="waiting", lease_owner=None, lease_until=None))
+                session.commit()
+            worker.join(60)
+            assert worker.exitcode == 0
+        finally:
+            worker.kill()
+            worker.join()
+    with store.read() as session:
+        assert get_run(session, run_id).status == "done"
 
 
 def dead_owner() -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import httpx2
 import openai
 import pytest
+from waiting import SimulatedTime
 
 from curation.providers.endpoints import Endpoint
 from curation.providers.gate import Latencies
@@ -24,20 +25,6 @@ from curation.recipe.recipe import load_recipe
 
 Handle = Callable[[str], Awaitable[int]]  # from a prompt to the tokens of its answer; 0: fails
 FOREVER = 1e9
-
-
-class SimulatedTime(asyncio.SelectorEventLoop):
-    """A loop whose clock jumps to the next timer where nothing else is left to do."""
-
-    now = 1000.0
-
-    def time(self) -> float:
-        return self.now
-
-    def _run_once(self) -> None:
-        if not self._ready and self._scheduled:
-            self.now = max(self.now, self._scheduled[0]._when)
-        super()._run_once()
 
 
 class World:
