@@ -7,6 +7,7 @@ finds and submits nothing twice. What failed in a batch is sent again.
 """
 
 import asyncio
+import json
 import logging
 import os
 import time
@@ -67,6 +68,13 @@ class BatchProvider:
         self._tasks: dict[int, asyncio.Task[None]] = {}  # by batch; 0: the collecting task
         self._stopped = False
         self._failures = 0
+        self.keep: Callable[[Request, Answer], object] = lambda *_: None
+        wire.keep = lambda *kept: self.keep(*kept)
+
+    @property
+    def answering_names(self) -> dict[str, list[str]]:
+        """As without batches."""
+        return self._wire.answering_names
 
     def parameters(self) -> dict[str, Any]:
         """Empty: the recipe alone decides what is sent."""
@@ -82,7 +90,8 @@ class BatchProvider:
 
     def state(self) -> ProviderState:
         """The calls that wait for a batch, and how many were sent again."""
-        return ProviderState(len(self._waiting), float(len(self._waiting)), self._failures, 0)
+        waiting, unanswered_usd = len(self._waiting), self._wire.state().unanswered_usd
+        return ProviderState(waiting, float(waiting), self._failures, unanswered_usd=unanswered_usd)
 
     def set_limits(self, calls: int, part: float) -> None:
         """Nothing to do: the engine limits the groups in progress."""
@@ -146,6 +155,8 @@ class BatchProvider:
                     line = request_line(key, self._api.body(request), self._api.url)
                     by_model.setdefault(request.model, []).append((key, line))
             for model, lines in by_model.items():
+                if first := self._waiting.get(lines[0][0]):
+                    await self._wire.check_name(first[0])
                 for file in split_into_files(lines):
                     await self._submit(model, file)
 
@@ -285,14 +296,16 @@ class BatchProvider:
             return True
         try:
             if line.status == 200:
-                future.set_result(self._wire.read(request, line.body, seconds))
+                content = json.dumps(line.body).encode()
+                endpoint = self._wire.endpoints.all[0]
+                future.set_result(self._wire.accept(endpoint, request, content, seconds))
                 return True
             self._api.raise_for(line, request)
         except RowFailed as error:
             future.set_exception(error)
             return True
         except ValueError:
-            return False  # no completion
+            return False  # no completion, or nothing of it can be used
         return False
 
     async def _cancel_batches(self) -> None:

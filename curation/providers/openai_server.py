@@ -12,7 +12,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -194,6 +194,7 @@ class OpenAIProvider:
         self.failures = 0
         self._trouble = TroubleLog()
         self._probe = Probe()
+        self._probed: dict[str, str] = {}  # by model: the name under which it answered a probe
         self.max_retry_after: dict[str, float] = {}  # by task
         self.limit_names: dict[str, str] = {}  # by task: the server's name of max_output_tokens
         self.timeouts: dict[str, float] = {}  # by task
@@ -408,8 +409,10 @@ class OpenAIProvider:
                             body=body,
                             options=self._options(request),
                         )
-                    answer = self._read_or_keep(request, response, call.seconds)
-                    self._check_model(endpoint, request, answer)
+                    charset = response.charset_encoding
+                    answer = self.accept(
+                        endpoint, request, response.content, call.seconds, charset=charset
+                    )
                 except asyncio.CancelledError:  # the run stops: the server may answer all the same
                     self._lost_usd += self.max_usd(request)
                     raise
@@ -564,20 +567,22 @@ class OpenAIProvider:
         elif not first.is_set() and self.answers_as.get(request.task) != "any":
             endpoint.open_requests += 1  # else those that wait here count for no endpoint
             try:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(first.wait(), FIRST_SECONDS)
+                await asyncio.wait_for(first.wait(), FIRST_SECONDS)
+            except TimeoutError:
+                first.set()  # who comes later waits no further time
             finally:
                 endpoint.open_requests -= 1
             self.gate.check()
 
-    def _check_model(self, endpoint: Endpoint, request: Request, answer: Answer) -> None:
-        """Raise ProviderError for an answer of another model; no further call starts, and the
-        answer is kept for a run that takes it."""
-        answers_as = self.answers_as.get(request.task, "own")
-        refused = refused_model(endpoint, request.model, answer.model, answers_as)
-        if refused is not None:
-            self.keep(request.aside(OF_ANOTHER), answer)
-            self.stop()
+    async def check_name(self, request: Request) -> None:
+        """Raise ProviderError where its model answers a small request as another one, before many
+        are sent at once; where none is answered, their answers show it."""
+        answers_as, endpoint = self.answers_as.get(request.task, "own"), self.endpoints.all[0]
+        if answers_as == "any" or endpoint.reported.get(request.model):
+            return
+        await self._probe_failure(request)
+        name = self._probed.get(request.model, "")
+        if refused := refused_model(endpoint, request.model, name, answers_as):
             raise refused
 
     def _timeout(self, request: Request) -> float:
@@ -609,15 +614,23 @@ class OpenAIProvider:
         endpoint.limit_name[request.model] = other
         return True
 
-    def _read_or_keep(self, request: Request, response: Any, seconds: float) -> Answer:
-        """The answer of a response. What is paid for and cannot be used is kept first.
+    def accept(
+        self,
+        endpoint: Endpoint,
+        request: Request,
+        content: bytes,
+        seconds: float,
+        *,
+        charset: str | None = None,
+    ) -> Answer:
+        """The answer in the content of a response. What is paid for and not used is kept.
 
-        Raises ValueError; Unusable where its cost is counted.
+        Raises ValueError; Unusable where its cost is counted; ProviderError for an answer of
+        another model: no further call starts, and a run that takes it finds it.
         """
-        content: bytes = response.content
         aside = request.aside(sha256(content).hexdigest())
         try:
-            completion = read_body(content, response.charset_encoding)
+            completion = read_body(content, charset)
             answer = self.read(request, completion, seconds)
         except NotACompletion:
             raise
@@ -632,6 +645,12 @@ class OpenAIProvider:
         if how_it_ended(answer.finish_reason) == "exhausted":
             self.keep(aside, answer)
             raise Unusable(f"the server ended the answer with “{answer.finish_reason}”")
+        answers_as = self.answers_as.get(request.task, "own")
+        refused = refused_model(endpoint, request.model, answer.model, answers_as)
+        if refused is not None:
+            self.keep(request.aside(OF_ANOTHER), answer)
+            self.stop()
+            raise refused
         return answer
 
     def read(self, request: Request, completion: Any, seconds: float) -> Answer:
@@ -774,7 +793,9 @@ class OpenAIProvider:
                 body=body,
                 options=options,
             )
-            found = read_completion(read_body(sent.content, sent.charset_encoding))
+            completion = read_body(sent.content, sent.charset_encoding)
+            found = read_completion(completion)
+            self._probed[request.model] = str(completion.get("model") or "")
             if how_it_ended(found.finish_reason) == "exhausted":
                 raise Unusable(f"the server ended the answer with “{found.finish_reason}”")
             return found.input_tokens or PROBE_TOKENS, found.output_tokens or PROBE_TOKENS

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from typing import Any
 
 import pytest
+from aiohttp import web
 from batch_server import TROUBLES
 from curation_runs import (
     add_dataset,
@@ -40,12 +42,28 @@ ASKED: dict[str, Any] = {
 }
 
 
+PROBE = "Reply with OK."
+
+
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """Whose answers to probes, one of each model in each process, are not among `answered`."""
     monkeypatch.setenv("INF_BATCH_POLL_SECONDS", "0.05")
     with Server() as server:
+
+        async def reply(_: Any, body: Any, prompt: str, __: int) -> web.Response | None:
+            answer = server.completion(body, prompt, None)
+            return web.json_response(answer) if prompt == PROBE else None
+
+        server.reply = reply
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         yield server
+
+
+def probes(server: Server) -> int:
+    """How many small requests were sent; no other was outside of a batch."""
+    assert set(server.asked) <= {sha256(PROBE.encode()).hexdigest()}
+    return server.asked.total()
 
 
 def new_run(store: Store, **asked: Any) -> int:
@@ -60,7 +78,7 @@ def test_a_run_in_batches_ends_as_one_that_asks_at_once(store: Store, server: Se
     run_id = new_run(store)
     result = run_curation(store, run_id)
     assert result["kept"] == PAIRS and result["calls"] == {"made": CALLS, "reused": 0}
-    assert not server.asked, "nothing was asked outside of a batch"
+    assert probes(server) == 2, "whether each model answers as itself"
     assert max(server.answered.values()) == 1
     with store.read() as session:
         found = list_batches(session, run_id)
@@ -78,6 +96,58 @@ def test_a_run_in_batches_ends_as_one_that_asks_at_once(store: Store, server: Se
     assert again["calls"] == {"made": 0, "reused": CALLS}, "an answer serves both modes"
 
 
+@pytest.mark.parametrize("answers_at_once", [True, False])
+def test_another_models_answers_are_refused_before_the_first_batch_or_kept(
+    sqlite_store: Store, server: Server, answers_at_once: bool
+) -> None:
+    """A small request shows it; a server that answers batches alone shows it by its first one."""
+    run_id = new_run(sqlite_store)
+    server.other_model = (0, "tiny-chat")
+
+    async def refuse(*_: Any) -> web.Response:
+        return web.Response(status=404, text="batches only")
+
+    if not answers_at_once:
+        server.reply = refuse
+    with pytest.raises(ProviderError, match=r"answered 'small' as 'tiny-chat'") as refused:
+        run_curation(sqlite_store, run_id)
+    assert refused.value.code == "served_model_changed"
+    assert len(server.batches.made) == (0 if answers_at_once else 1)
+    paid = 0 if answers_at_once else PAIRS
+    with sqlite_store.read() as session:
+        calls = session.scalars(select(Call)).all()
+        assert [call.request["answered_as"] for call in calls] == ["tiny-chat"] * paid
+        assert get_run(session, run_id).models["instruction_positive"].get("answered_as") is None
+    settings = [*ASKED["settings"], "answers_as=any"]
+    result = run_curation(sqlite_store, **(ASKED | {"settings": settings}))
+    assert result["kept"] == PAIRS
+    assert result["calls"] == {"made": CALLS - paid, "reused": paid}
+    with sqlite_store.read() as session:
+        run = get_run(session, result["run_id"])
+        assert run.models["instruction_positive"]["answered_as"] == "tiny-chat"
+
+
+def test_what_is_paid_in_a_batch_and_not_used_is_kept_with_its_cost(
+    sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id, exhausted = new_run(sqlite_store), "insufficient_system_resource"
+    whole, sent = server.completion, []
+
+    def completion(*given: Any) -> dict[str, Any]:
+        answer = whole(*given)
+        if len(sent) < 3 and "OK" not in given[1]:
+            sent.append(answer)
+            answer["choices"][0]["finish_reason"] = exhausted
+        return answer
+
+    monkeypatch.setattr(server, "completion", completion)
+    result = run_curation(sqlite_store, run_id)
+    assert result["kept"] == PAIRS and result["calls"]["made"] == CALLS
+    with sqlite_store.read() as session:
+        kept = session.scalars(select(Call).where(Call.finish_reason == exhausted)).all()
+    assert len(kept) == 3
+
+
 @pytest.mark.long
 def test_groups_of_promptrievers_shape_are_the_same_in_batches(
     store: Store, monkeypatch: pytest.MonkeyPatch
@@ -88,7 +158,7 @@ def test_groups_of_promptrievers_shape_are_the_same_in_batches(
         asked = {"recipe": "promptriever", "settings": ["model=small"]}
         run_id = new_run(store, **asked)
         result = run_curation(store, run_id)
-        assert result["calls"] == {"made": PAIRS * 10, "reused": 0} and not server.asked
+        assert result["calls"] == {"made": PAIRS * 10, "reused": 0} and probes(server) == 1
         slots = list(slots_of(store, run_id).values())
         assert {reason for group in slots for _, reason in group.values()} >= {None, "check_fits"}
         again = run_curation(store, **(ASKED | asked | {"batch": False}))
@@ -229,7 +299,7 @@ def test_a_budget_counts_half_the_price(
     spent = run_curation(sqlite_store, run_id)["spent_usd"]
     with sqlite_store.read() as session:
         tokens = session.scalar(select(func.sum(Call.input_tokens + Call.output_tokens)))
-    assert spent == pytest.approx(tokens * 10 / 1e6 / 2)
+    assert 0 < spent - tokens * 10 / 1e6 / 2 < 0.0005, "and the two probes"
 
 
 def test_a_server_without_the_api_is_told(sqlite_store: Store, server: Server) -> None:
