@@ -4,8 +4,9 @@ The supervisor that starts queued jobs may have begun days ago in another shell:
 a run would go to another server, with another key. So a launch leaves the variables that name
 servers and open doors in a file of INF_HOME, secrets sealed as typed keys are; the supervisor reads
 it whenever it starts the process, also in place of one that died, and deletes it when the job is
-over. Without the file, as on another machine, its own are used, and a job whose supervisor ended
-with it does not start again by itself.
+over. A job that goes by them is of that INF_HOME: the supervisor of another one has not got them.
+Without the file its own are used, and a job whose supervisor ended with it does not start again by
+itself.
 """
 
 import json
@@ -20,8 +21,9 @@ from typing import Final
 
 from sqlalchemy.orm import Session
 
+from app.jobs.places import uses_environment
 from db.home import home
-from db.jobs.jobs import OVER, key_of
+from db.jobs.jobs import OVER, keep_here, key_of
 from db.servers.sealing import seal, unseal
 from db.store.environment import VARIABLES
 from db.store.secrets import inherited, is_secret
@@ -33,9 +35,11 @@ SLACK: Final = timedelta(minutes=5)  # between the clocks of a store and of this
 NAMES: Final = frozenset(each.name for section in SECTIONS for each in VARIABLES[section])
 
 
-def hand_over(job: Job, like: Iterable[Job] = ()) -> None:
+def hand_over(session: Session, job: Job, like: Iterable[Job] = ()) -> None:
     """Leave this process's variables for the process of a job, or what was left for one `like` it;
-    before the job can be claimed."""
+    before the job can be claimed. Does not commit."""
+    if uses_environment(session, job):
+        keep_here(job)
     for other in like:
         with suppress(FileNotFoundError):  # it may end meanwhile
             return _write(job, _path(other).read_text(encoding="utf-8"))

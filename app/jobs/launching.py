@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
@@ -69,7 +69,7 @@ def launch(
             run_id = config.get("run_id") if config.get("joins") else None
             like = jobs.live_of_run(session, run_id) if run_id else ()
             for each in (job, *more):
-                hand_over(each, like)
+                hand_over(session, each, like)
         session.commit()
     supervisors.ensure_taken(store, launcher)
     return job.id
@@ -152,10 +152,10 @@ def run_in_foreground(
         job = jobs.claim_job(session, first.id)
         assert job is not None
         for each in more:
-            hand_over(each)
+            hand_over(session, each)
         if KINDS[kind].shared:
             with suppress(OSError, InfError):  # for those who join: this process has its own
-                hand_over(job)
+                hand_over(session, job)
         session.commit()
     if more:
         supervisors.ensure_taken(store, jobs.LOCAL)
@@ -287,9 +287,9 @@ def mark_lost(store: Store, silent: dict[int, float]) -> None:
             session.commit()
 
 
-def living_here(session: Session) -> set[int]:
+def living_here(session: Session, silent: Iterable[int]) -> set[int]:
     """The silent jobs whose process runs on this machine: its supervisor is to judge them."""
-    found = [jobs.get_job(session, each) for each in jobs.silent_jobs(session)]
+    found = [jobs.get_job(session, each) for each in silent]
     return {job.id for job in found if is_alive_here(job)}
 
 
@@ -341,11 +341,22 @@ def _keeps_dying(job: Job, died: int) -> InfError:
     )
 
 
+def waiting_for(job: Job) -> str:
+    """Which server a queued job waits for; "" where this one runs it."""
+    if job.status != "queued" or not jobs.is_elsewhere(job):
+        return ""
+    server = f"the server {job.host}" if job.host else "another server"
+    return f"waiting for {server}: its files, or its launch's settings, are in the INF_HOME there"
+
+
 def what_to_do(job: Job) -> str:
     """What to do about a job that did not end well, first the remedy of its error, or about one
     with files elsewhere; "" for others."""
-    if job.status == "queued" and jobs.is_elsewhere(job):
-        return "Its files are in another INF_HOME: a server or worker that has it runs it."
+    if waiting_for(job):
+        return (
+            "A server or worker that has that INF_HOME runs it. One that is of the environment's "
+            "server goes on here, by the variables of here, once it is cancelled and resumed."
+        )
     if job.status == "lost":
         return f"Resume it from what it stored with `jobs resume {job.id}`."
     if job.status != "failed":
@@ -359,7 +370,7 @@ def what_to_do(job: Job) -> str:
 
 def log_elsewhere(job: Job) -> str:
     """Where the log of a job is that another INF_HOME has; "" for others."""
-    is_there = job.log_path is not None and jobs.is_elsewhere(job)
+    is_there = job.log_path is not None and jobs.log_here(job) is None
     return f"the log is in the INF_HOME of another server ({job.host})" if is_there else ""
 
 

@@ -21,6 +21,7 @@ from db.errors import NotFound, Refused
 from db.home import from_stored, home
 from db.people.budgets import require_own as require_own_work
 from db.people.budgets import take_budget
+from db.servers.connections import ENVIRONMENT
 from db.tables import Analysis, Checkpoint, Dataset, Job, Release, Run, Study
 from db.values import DATASET_BENCHMARK as DATASET
 from trainer.settings.settings import parse_settings
@@ -70,6 +71,18 @@ def require_own_recipe(session: Session, actor: Actor, recipe: Recipe) -> None:
             code="admin_only",
         )
     require_places(session, {"models": recipe.models})
+
+
+def uses_environment(session: Session, job: Job) -> bool:
+    """Whether the job's server or key are those that variables name: of its run, its judge, or the
+    Hub."""
+    run, judge = session.get(Run, job.config.get("run_id") or 0), str(job.config.get("judge") or "")
+    kind, _, rest = judge.partition(":")
+    if judge:
+        is_stored = kind == "connection" and not rest.startswith(f"{ENVIRONMENT}:")
+        return JUDGES.find(kind).paid and not is_stored
+    of_run = {} if run is None or job.config.get("only") else run.server
+    return job.kind in ("push", "pull") or of_run.get("connection") == ENVIRONMENT
 
 
 def take_budget_of(session: Session, actor: Actor, job: Job, *, is_new: bool) -> None:

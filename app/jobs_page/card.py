@@ -16,7 +16,6 @@ from app.text.numbers import duration
 from app.text.plain import plain
 from app.text.remedies import in_pages
 from db.errors import NotFound
-from db.jobs import jobs
 from db.jobs.resources import Part, missing_gpu_warning, parts_of, sum_of
 from db.tables import Job, utc_now
 
@@ -115,8 +114,7 @@ def remedy_of(job: Job) -> str:
 def progress_text(job: Job) -> str:
     """Message, count and remaining time of a queued or running job."""
     if job.status == "queued":
-        is_elsewhere = jobs.is_elsewhere(job)
-        return "waiting for the server that has its files" if is_elsewhere else "waiting for a slot"
+        return launching.waiting_for(job) or "waiting for a slot"
     count = f"{job.done:,} of {job.total:,}" if job.total else f"{job.done:,} done"
     # training and curation report their own estimate, or that they have none yet
     rest = "" if job.message.endswith(" left") or job.kind == "curate" else remaining(job)

@@ -189,7 +189,9 @@ def show(actor: Actor, job_id: int) -> JobShown:
 def _made_of(job: Job) -> dict[str, Any]:
     """What a row has that is no column of its job."""
     remedy = launching.what_to_do(job) or None
-    return {"summary": summary(job), "share": _share(job), "code": job.error_code, "remedy": remedy}
+    message = launching.waiting_for(job) or job.message
+    found = {"summary": summary(job), "share": _share(job), "code": job.error_code}
+    return found | {"remedy": remedy, "message": message}
 
 
 def _share(job: Job) -> float | None:
@@ -234,7 +236,7 @@ def resume(actor: Actor, job_id: int) -> JobChanged:
         job = jobs.requeue_job(session, job_id)
         take_budget_of(session, now, job, is_new=False)
         if job.launcher == jobs.LOCAL:
-            hand_over(job)
+            hand_over(session, job)
         record_event(session, actor.name, "job.resume", job_id)
     supervisors.ensure_taken(open_store(), job.launcher)
     return JobChanged(id=job_id, status=job.status)
@@ -305,9 +307,9 @@ def _mark_lost() -> None:
     store = open_store()
     with unscoped():
         with store.read() as session:
-            spared = launching.living_here(session)
-            is_needed = len(jobs.silent_jobs(session)) > len(spared)
-        if is_needed:
+            silent = jobs.silent_jobs(session)
+            spared = launching.living_here(session, silent)
+        if len(silent) > len(spared):
             with store.write() as session:
                 jobs.mark_lost_jobs(session, spared=spared)
                 session.commit()

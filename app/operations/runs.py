@@ -707,7 +707,8 @@ def shrink(actor: Actor, wanted: RunShrink) -> RunShrunk:
     with writing(actor, RIGHT) as session:
         run_id = get_run(session, wanted.run_id).id
         # the dead do not count as those who stay
-        jobs.mark_lost_jobs(session, spared=living_here(session))
+        spared = living_here(session, jobs.silent_jobs(session))
+        jobs.mark_lost_jobs(session, spared=spared)
         working = [
             job.id
             for job in jobs.live_of_run(session, run_id)

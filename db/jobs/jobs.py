@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from db.clock import silent_since, store_now
 from db.errors import BadInput, InfError, NotFound, Refused
 from db.events import record_event
-from db.home import home_id, home_ids, is_of_this_machine
+from db.home import files_root, home_id, home_ids, is_of_this_machine
 from db.machine import process_exists
 from db.store.bulk import continue_numbering
 from db.store.secrets import redacted, refuse_secrets
@@ -52,8 +52,10 @@ def enqueue_job(
             f"no job kind {kind!r}", f"one of {', '.join(JOB_KINDS)}", code="job_kind_unknown"
         )
     refuse_secrets(config)
-    place = home_id() if is_of_this_machine(config) else home_ids()[0]
-    job = Job(kind=kind, config=config, started_by=started_by, launcher=launcher, home=place)
+    home = home_ids()[0]
+    job = Job(kind=kind, config=config, started_by=started_by, launcher=launcher, home=home)
+    if is_of_this_machine(config):
+        keep_here(job)
     if after is not None:
         job.id = max(after, session.scalar(select(func.max(Job.id))) or 0) + 1
     session.add(job)
@@ -61,6 +63,11 @@ def enqueue_job(
     if after is not None:
         continue_numbering(session, Base.metadata.tables[Job.__tablename__])
     return job
+
+
+def keep_here(job: Job) -> None:
+    """Let this INF_HOME alone run a job, on this machine where that is not shared."""
+    job.home, job.host = home_id(), socket.gethostname()
 
 
 def get_job(session: Session, job_id: int, *, lock: bool = False) -> Job:
@@ -177,8 +184,9 @@ def is_elsewhere(job: Job) -> bool:
 
 
 def log_here(job: Job) -> Path | None:
-    """The path of the job's log; None without one, and where another INF_HOME has it."""
-    return Path(job.log_path) if job.log_path and not is_elsewhere(job) else None
+    """The path of the job's log; None without one, and where another INF_HOME alone has it."""
+    is_here = files_root() or not is_elsewhere(job)
+    return Path(job.log_path) if job.log_path and is_here else None
 
 
 def note_place(session: Session, job_id: int, attempt: int) -> None:

@@ -69,6 +69,7 @@ class JobHandle:
             job = jobs.get_job(session, job_id)
             self.kind, self.config, self.started_by = job.kind, dict(job.config), job.started_by
             self.launcher, self.home, self.key = job.launcher, job.home, jobs.key_of(job)
+            self.created_at = job.created_at
         self.meter = Meter()
         self._stop, self._is_signalled = threading.Event(), False
         self._lost = False

@@ -175,7 +175,10 @@ def test_a_job_is_run_by_the_server_that_has_its_files_and_its_log_is_not_mixed_
     second = tmp_path / "second"
     monkeypatch.setenv("INF_HOME", str(second))
     assert supervise(store, idle_seconds=0.5) == 0, "the other server leaves it"
-    assert "another INF_HOME" in (operations.show(owner("Ada"), job_id).remedy or "")
+    shown = operations.show(owner("Ada"), job_id)
+    assert "in the INF_HOME there" in shown.message and "cancelled and resumed" in (
+        shown.remedy or ""
+    )
     monkeypatch.setenv("INF_HOME", str(first))
     assert supervise(store, idle_seconds=0.5) == 1
     assert "counted to 1" in inf("jobs", "logs", str(job_id)).out

@@ -722,7 +722,8 @@ def test_whoever_joins_a_worker_that_ends_meanwhile_leaves_its_own(
     forget(first)
     second = launching.job_now(toys, launched(toys, monkeypatch, steps=1))
     monkeypatch.setattr(handed_over, "was_left", lambda job: True)
-    hand_over(second, like=[first])
+    with toys.write() as session:
+        hand_over(session, second, like=[first])
     assert with_handed_over(second, {})["OPENAI_BASE_URL"] == "http://old.example/v1"
 
 
@@ -753,7 +754,7 @@ def test_a_foreground_job_whose_command_was_killed_does_not_start_again_by_itsel
     with toys.write() as session:
         job = jobs.claim_job(session, jobs.enqueue_job(session, "curate", {}).id)
         assert job is not None
-        hand_over(job)
+        hand_over(session, job)
         jobs.finish_job(session, job.id, 1, "lost", error=jobs.SILENT)
         session.commit()
     supervise(toys, idle_seconds=0.5)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -52,7 +53,7 @@ from db.outcome.checkpoints import list_checkpoints
 from db.release.releases import list_releases
 from db.store import schema
 from db.store.store import Store, open_store
-from db.tables import Checkpoint, Job, MetricPoint
+from db.tables import Checkpoint, Job, MetricPoint, Run
 from trainer.data.release_files import find_release, read_release
 from trainer.launch.here import train
 from trainer.loop.states import newest_state
@@ -71,6 +72,14 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
         return tmp_path / name
 
     return become
+
+
+@pytest.fixture
+def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs that do nothing, and no supervisor but those that a test runs."""
+    monkeypatch.setattr(processes, "ENTRY", "toy_jobs")
+    monkeypatch.setattr(supervisors, "ensure_taken", lambda *_: None)
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
 
 
 @pytest.fixture(scope="module")
@@ -407,11 +416,8 @@ def test_nodes_of_a_cluster_have_a_home_of_their_own_where_files_are_shared(
 
 
 def test_a_job_of_one_machine_is_run_by_the_other_unless_it_names_a_file_there(
-    store: Store, machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    store: Store, by_hand: None, machine: Machine, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(processes, "ENTRY", "toy_jobs")
-    monkeypatch.setattr(supervisors, "ensure_taken", lambda *_: None)
-    monkeypatch.setenv("PYTHONPATH", str(TESTS))
     machine("one")
     (tmp_path / "only-here.jsonl").write_text("{}\n")
     config = {"steps": 1, "ending": "talks"}
@@ -426,6 +432,55 @@ def test_a_job_of_one_machine_is_run_by_the_other_unless_it_names_a_file_there(
     assert len(home_ids()) == 2
     assert "counted to 1" in operations.log(owner("Ada"), JobLog(job_id=both))
     assert supervise(store, idle_seconds=0.5) == 1
+
+
+def test_a_run_of_the_environments_server_is_worked_on_where_it_was_launched_or_resumed(
+    store: Store,
+    by_hand: None,
+    machine: Machine,
+    monkeypatch: pytest.MonkeyPatch,
+    inf: Callable[..., Ran],
+) -> None:
+    """Another server's supervisor has the variables of another server, and leaves it alone."""
+    ada = owner("Ada")
+
+    def server_of(name: str) -> None:
+        machine(name)
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://{name}.example/v1")
+        monkeypatch.setenv("LAB_API_KEY", f"key of {name}")
+
+    def result_of(job_id: int) -> Any:
+        job = launching.job_now(store, job_id)
+        return job.result["url"] if job.result else job.status
+
+    run_id = make_run(store, offline=False)
+    with store.write() as session:
+        session.get_one(Run, run_id).server = {"connection": "environment", "url": "any"}
+        session.commit()
+    server_of("one")
+    config = {"run_id": run_id, "steps": 1, "ending": "tells"}
+    first, second = (launching.launch(store, "curate", config, actor=ada) for _ in range(2))
+    pushed = launching.launch(store, "push", {"ending": "tells"}, actor=ada)
+    server_of("two")
+    assert supervise(store, idle_seconds=0.5) == 0
+    shown = inf("status").out
+    assert f"waiting for the server {socket.gethostname()}" in shown
+    operations.cancel(ada, second)
+    operations.resume(ada, second)
+    assert supervise(store, idle_seconds=0.5) == 1
+    assert result_of(second) == "http://two.example/v1", "by who resumed it"
+    server_of("one")
+    assert supervise(store, idle_seconds=0.5) == 2
+    assert {result_of(first), result_of(pushed)} == {"http://one.example/v1"}
+    server_of("two")
+    assert "another server" not in operations.log(ada, JobLog(job_id=first))
+    with store.write() as session:
+        session.get_one(Run, run_id).server = {"connection": "lab", "url": "any"}
+        session.commit()
+    free = launching.launch(store, "curate", config, actor=ada)
+    server_of("one")
+    assert supervise(store, idle_seconds=0.5) == 1, "a connection's run is any server's"
+    assert result_of(free) == "http://one.example/v1"
 
 
 def test_a_training_goes_on_where_another_machine_left_it(
@@ -698,11 +753,8 @@ def test_a_store_that_is_away_ends_no_copying_with_a_traceback(
 
 
 def test_what_was_there_before_keeps_no_job_waiting(
-    sqlite_store: Store, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    sqlite_store: Store, by_hand: None, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "ENTRY", "toy_jobs")
-    monkeypatch.setattr(supervisors, "ensure_taken", lambda *_: None)
-    monkeypatch.setenv("PYTHONPATH", str(TESTS))
     made(machine("one"))
     is_done, upload = threading.Event(), shared._upload
 

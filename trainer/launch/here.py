@@ -36,7 +36,7 @@ def train(handle: JobHandle) -> dict[str, Any]:
     with joined(wanted.processes) as processes:
         handle.meter.left_out = processes.started
         settings = plan_settings(wanted, processes.count)
-        folders = plan_folders(wanted, settings, handle.id, handle.key)
+        folders = plan_folders(wanted, settings, handle)
         memory = read_memory(str(folders.out))  # there: killed after the folder was complete
         if not memory:
             if processes.is_first:

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
 
 from analysis.files.shared import TRAINING, here
 from db.errors import BadInput
 from db.home import home
+from db.jobs.runner import JobHandle
 from db.store.store import Store
 from trainer.data.choosing import by_rank, choose_groups, require_order, with_confidence
 from trainer.data.groups import Group
@@ -49,25 +49,24 @@ def plan_settings(wanted: TrainStart, processes: int) -> TrainSettings:
     return settings
 
 
-def plan_folders(wanted: TrainStart, settings: TrainSettings, job_id: int, key: str) -> Folders:
+def plan_folders(wanted: TrainStart, settings: TrainSettings, job: JobHandle) -> Folders:
     """The folders of a job; of the checkpoint what another machine completed is fetched.
 
     Where a job of this number, before the store was restored, has its checkpoint, it stays.
 
     Raises Refused where that holds something else, InfError where INF_FILES cannot be read.
     """
-    name = f"job-{job_id}"
+    name = f"job-{job.id}"
     out = Path(wanted.out or home() / "checkpoints" / name).expanduser().resolve()
     there = read_memory(str(here(out)))
-    if there and there.get("job") != key and not wanted.out:
-        out = here(out.with_name(key))
-    require_free(out, key)
+    if there and there.get("job") != job.key and not wanted.out:
+        out = here(out.with_name(job.key))
+    require_free(out, job.key)
     board = home() / "tensorboard" / name if settings.writes_tensorboard else None
-    work = home() / TRAINING / key
+    work = home() / TRAINING / job.key
     with suppress(FileNotFoundError):  # of the version before, unless of a job before a restore
         older = work.with_name(name)
-        created = datetime.strptime(f"{key.rpartition('-')[2]}+0000", "%Y%m%dT%H%M%S%f%z")
-        if older.stat().st_mtime >= created.timestamp() and not work.exists():
+        if older.stat().st_mtime >= job.created_at.timestamp() and not work.exists():
             older.rename(work)
     return Folders(out, work, board)
 
