@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from conftest import require
+from conftest import Ran, require
 from curation_runs import (
     add_dataset,
     claimed_job,
@@ -37,7 +37,7 @@ from curation.run.starting import start_run
 from db.errors import InfError, ProviderError
 from db.jobs import jobs
 from db.modules import run_module
-from db.patience import is_away
+from db.patience import clock_time, is_away
 from db.run.runs import get_run
 from db.run.workers import worker_totals
 from db.store.schema import upgrade
@@ -94,7 +94,7 @@ def in_thread(
 
 @pytest.mark.parametrize("how", ["503", "gone"])
 def test_a_server_that_goes_away_is_waited_for_and_the_run_is_that_of_no_outage(
-    store: Store, server: Server, monkeypatch: pytest.MonkeyPatch, how: str
+    store: Store, server: Server, inf: Callable[..., Ran], how: str
 ) -> None:
     add_dataset(store, pairs=10)
     undisturbed = new_run(store, seed=1)
@@ -115,7 +115,15 @@ def test_a_server_that_goes_away_is_waited_for_and_the_run_is_that_of_no_outage(
     shown = wait_for(trouble, 20)
     assert shown.waiting_since is not None and shown.waiting_until is not None
     assert shown.waiting_since <= shown.waiting_until
-    assert ("out of order" if how == "503" else "cut") in shown.waiting_for
+    reason = "out of order" if how == "503" else "cut"
+    assert reason in shown.waiting_for
+
+    def line() -> str:
+        return next((each for each in inf("status").out.splitlines() if "waiting" in each), "")
+
+    line_of_status = wait_for(line, 20)
+    assert f"waiting for the server since {clock_time(shown.waiting_since)}" in line_of_status
+    assert "next attempt at" in line_of_status and reason in line_of_status
     asked = server.statuses.total()
     time.sleep(1.5)
     assert thread.is_alive() and server.statuses.total() - asked < 30, "it probes, no more"
@@ -369,7 +377,7 @@ def test_a_budget_counts_each_answer_once_when_a_commit_is_cut_off_from_its_answ
         assert session.scalars(select(RunWorker.leased_usd)).all() == [0.0]
 
 
-def test_an_unreachable_store_is_named(cluster: Cluster) -> None:
+def test_an_unreachable_store_is_named(cluster: Cluster, inf_process: Callable[..., Ran]) -> None:
     store = open_store(cluster.create())
     with store.read() as session:
         session.connection()
@@ -378,6 +386,8 @@ def test_an_unreachable_store_is_named(cluster: Cluster) -> None:
     with pytest.raises(InfError, match=named) as error, store.read() as session:
         session.connection()
     assert error.value.code == "store_unreachable"
+    shown = inf_process("status", INF_DATABASE_URL=store.url)
+    assert shown.code == 1 and "cannot be reached" in shown.err and "Traceback" not in shown.err
     cluster.start()
 
 

@@ -131,7 +131,8 @@ def _status(result: Result) -> str:
     runs = (("run", "id"), "name", "status", "finished", "pairs")
     parts = [
         lines(address, server),
-        drawn(jobs, result["jobs"], empty="no job runs or is queued"),
+        # whole: what a job waits for comes last
+        drawn(jobs, result["jobs"], empty="no job runs or is queued", max_columns=500),
         drawn(runs, result["runs"], empty="no run is open"),
         drawn(WAITING, result["waiting"], empty="nothing waits"),
     ]
