@@ -76,13 +76,14 @@ def require_own_recipe(session: Session, actor: Actor, recipe: Recipe) -> None:
 def uses_environment(session: Session, job: Job) -> bool:
     """Whether the job's server or key are those that variables name: of its run, its judge, or the
     Hub."""
-    run, judge = session.get(Run, job.config.get("run_id") or 0), str(job.config.get("judge") or "")
-    kind, _, rest = judge.partition(":")
-    if judge:
+    if job.kind not in ("curate", "judge", "mine") or job.config.get("only"):
+        return job.kind in ("push", "pull")
+    if judge := job.config.get("judge"):
+        kind, _, rest = judge.partition(":")
         is_stored = kind == "connection" and not rest.startswith(f"{ENVIRONMENT}:")
         return JUDGES.find(kind).paid and not is_stored
-    of_run = {} if run is None or job.config.get("only") else run.server
-    return job.kind in ("push", "pull") or of_run.get("connection") == ENVIRONMENT
+    run = session.get(Run, job.config.get("run_id") or 0)
+    return run is not None and run.server.get("connection") == ENVIRONMENT
 
 
 def take_budget_of(session: Session, actor: Actor, job: Job, *, is_new: bool) -> None:

@@ -461,6 +461,8 @@ def test_a_run_of_the_environments_server_is_worked_on_where_it_was_launched_or_
     config = {"run_id": run_id, "steps": 1, "ending": "tells"}
     first, second = (launching.launch(store, "curate", config, actor=ada) for _ in range(2))
     pushed = launching.launch(store, "push", {"ending": "tells"}, actor=ada)
+    judged = {"study_id": 1, "ending": "tells", "judge": "openai:small"}
+    judging = launching.launch(store, "judge", judged, actor=ada)
     server_of("two")
     assert supervise(store, idle_seconds=0.5) == 0
     shown = inf("status").out
@@ -470,8 +472,8 @@ def test_a_run_of_the_environments_server_is_worked_on_where_it_was_launched_or_
     assert supervise(store, idle_seconds=0.5) == 1
     assert result_of(second) == "http://two.example/v1", "by who resumed it"
     server_of("one")
-    assert supervise(store, idle_seconds=0.5) == 2
-    assert {result_of(first), result_of(pushed)} == {"http://one.example/v1"}
+    assert supervise(store, idle_seconds=0.5) == 3
+    assert {result_of(each) for each in (first, pushed, judging)} == {"http://one.example/v1"}
     server_of("two")
     assert "another server" not in operations.log(ada, JobLog(job_id=first))
     with store.write() as session:
