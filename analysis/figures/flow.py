@@ -11,6 +11,7 @@ from analysis.figures.figures import DROPPED, KEPT, escape
 WAITING: Final = "#999999"
 COLOURS: Final[Mapping[str, str]] = {"on": KEPT, "out": DROPPED, "waits": WAITING}
 ROW: Final = 34  # pixels of a place
+OTHER_REASONS: Final = "other reasons"
 MAX_OUT: Final = 6  # drop reasons of their own; the others are one place
 
 
@@ -24,8 +25,10 @@ class Stream:
     kind: str
 
 
-def flow(streams: Sequence[Stream]) -> go.Figure:
+def flow(streams: Sequence[Stream], links: Sequence[str] = ()) -> go.Figure:
     """The streams between places, each named with its number of groups; empty ones are left out.
+
+    links: places with a link of the page; a click on a place, or a stream into it, is one on that.
 
     A colour is not all that tells what went on from what was dropped: its place has a name.
     """
@@ -34,10 +37,11 @@ def flow(streams: Sequence[Stream]) -> go.Figure:
     into = {name: sum(e.groups for e in shown if e.end == name) for name in places}
     out_of = {name: sum(e.groups for e in shown if e.start == name) for name in places}
     kinds = {each.end: each.kind for each in shown}
+    opened = {name: links.index(name) for name in places if name in links}
     lasts = {e.end for e in shown if e.kind == "on" and not out_of[e.end] and _is_alone(e, shown)}
     figure = go.Figure(
         go.Sankey(
-            arrangement="snap",
+            arrangement="fixed",
             textfont={"size": 13},
             node={
                 "align": "left",  # what was dropped ends where it was dropped
@@ -48,6 +52,7 @@ def flow(streams: Sequence[Stream]) -> go.Figure:
                     for name in places
                 ],
                 "color": [COLOURS[kinds.get(name, "on")] for name in places],
+                "customdata": [opened.get(name, -1) for name in places],
                 "pad": 14,
                 "thickness": 14,
                 "line": {"width": 0},
@@ -57,6 +62,7 @@ def flow(streams: Sequence[Stream]) -> go.Figure:
                 "source": [places.index(each.start) for each in shown],
                 "target": [places.index(each.end) for each in shown],
                 "value": [each.groups for each in shown],
+                "customdata": [opened.get(each.end, -1) for each in shown],
                 "color": [_faint(COLOURS[each.kind]) for each in shown],
                 "hovertemplate": "%{source.label} → %{target.label}: %{value:,}<extra></extra>",
             },
@@ -87,12 +93,12 @@ def _below(is_last: bool) -> str:
 
 
 def few_reasons(dropped: Mapping[str, int], most: int = MAX_OUT) -> dict[str, int]:
-    """The most frequent drop reasons, and the sum of the others as `other reasons`."""
+    """The most frequent drop reasons, and the sum of the others as OTHER_REASONS."""
     ordered = sorted(dropped.items(), key=lambda pair: (-pair[1], pair[0]))
     if len(ordered) <= most + 1:
         return dict(ordered)
     rest = sum(count for _, count in ordered[most:])
-    return dict(ordered[:most]) | {"other reasons": rest}
+    return dict(ordered[:most]) | {OTHER_REASONS: rest}
 
 
 def _faint(colour: str) -> str:

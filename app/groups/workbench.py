@@ -110,7 +110,10 @@ def calls(group: GroupShown, prompts: Prompts) -> dict[str, Any]:
 
 
 def _notes(group: GroupShown, carried_from_run: int | None) -> list[str]:
-    review, notes = group.review, []
+    review, notes = group.review, list[str]()
+    if group.calls:
+        by = dict.fromkeys(each.answered_by for each in group.calls)
+        notes.append(f"Answered by {', '.join(by)}")
     if group.drop_reason:
         detail = f": {group.drop_detail}" if group.drop_detail else ""
         notes.append(f"Dropped: {reason_text(group.drop_reason)}{detail}")

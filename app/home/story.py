@@ -1,11 +1,13 @@
 """Home's picture: the newest run's groups from pairs to a trained model, and what was measured."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import streamlit as st
 
 from analysis.figures.dots import Dot, dots, known
-from analysis.figures.flow import Stream, few_reasons, flow
+from analysis.figures.flow import OTHER_REASONS, Stream, few_reasons, flow
 from app.access.identity import SessionUser
 from app.agreement.report import headline_dots
 from app.kit.figure import draw_plot
@@ -42,16 +44,37 @@ def streams_of(found: Funnel, kept: Sequence[KeptGroups]) -> list[Stream]:
     return [*streams, Stream("Released", "Trained", used, "on")]
 
 
-def branches_of(found: Funnel, kept: Sequence[KeptGroups]) -> dict[str, dict[str, object]]:
-    """{what a branch holds: the filter of the Groups page that lists it}."""
-    run = {"run": found.run_id}
-    branches: dict[str, dict[str, object]] = {}
-    for review, (place, _) in REVIEWS.items():
-        if count := sum(each.groups for each in kept if each.review == review):
-            branches[f"{place}: {count:,}"] = run | {"verdict": "kept", "review": review}
-    for reason, count in found.dropped.items():
-        branches[f"{reason_text(reason)}: {count:,}"] = run | {"reason": reason}
-    return branches
+class Branch(NamedTuple):
+    """Where a place of the picture leads: its link's text, the page, and the filter there."""
+
+    label: str
+    view: str
+    parameters: Mapping[str, object]
+
+
+def branches_of(found: Funnel, kept: Sequence[KeptGroups]) -> dict[str, Branch]:
+    """The branches by place; also those of rare drop reasons, which the picture sums."""
+    run, counts = {"run": found.run_id}, Counter[str]()
+    for each in streams_of(found, kept):
+        counts[each.end] += each.groups
+    counts |= {reason_text(name): number for name, number in found.dropped.items()}
+    leads: dict[str, tuple[str, Mapping[str, object]]] = {
+        "Kept": ("groups", run | {"verdict": "kept"}),
+        **{
+            place: ("groups", run | {"verdict": "kept", "review": review})
+            for review, (place, _) in REVIEWS.items()
+        },
+        "Released": ("releases", {}),
+        "Trained": ("train", {}),
+        "Not finished": ("curate", run),
+        **{reason_text(name): ("groups", run | {"reason": name}) for name in found.dropped},
+        OTHER_REASONS: ("groups", run | {"verdict": "dropped"}),
+    }
+    return {
+        place: Branch(f"{place}: {counts[place]:,}", view, parameters)
+        for place, (view, parameters) in leads.items()
+        if counts[place]
+    }
 
 
 def dots_of(study: OfStudy | None, model: OfModel | None) -> dict[str, list[Dot]]:
@@ -91,12 +114,10 @@ def _draw_path(user: SessionUser, found: OfRun) -> None:
     run, funnel = found.run, found.funnel
     assert run is not None and funnel is not None
     st.markdown(f"**From {counted(funnel.pairs, 'pair')} to a model** · {plain(run.name)}")
-    draw_plot(flow(streams_of(funnel, found.kept)), key="home.flow")
-    if may_open(user, "groups"):
-        _draw_branches(branches_of(funnel, found.kept))
-
-
-def _draw_branches(branches: Mapping[str, Mapping[str, object]]) -> None:
-    with st.container(horizontal=True, gap="small", key="home-branches"):
-        for label, parameters in branches.items():
-            page_link("groups", plain(label), width="content", parameters=parameters)
+    found_branches = branches_of(funnel, found.kept)
+    branches = {name: one for name, one in found_branches.items() if may_open(user, one.view)}
+    picture = flow(streams_of(funnel, found.kept), list(branches))
+    draw_plot(picture, key="home.flow")
+    with st.container(horizontal=True, gap="small", key="home-branches"):  # boot.js clicks them
+        for one in branches.values():
+            page_link(one.view, plain(one.label), width="content", parameters=one.parameters)

@@ -22,13 +22,22 @@ from trainer.evaluate.following import FOLLOWING, STABILITY
 from trainer.evaluate.measures.compliance import SICR, WISE
 from trainer.evaluate.request import EvaluationStart
 from trainer.report.compared.conditions import library_notes, unlike
-from trainer.report.compared.differences import LABELS, METHOD, Difference, difference_rows
+from trainer.report.compared.differences import (
+    CONTROLS,
+    LABELS,
+    METHOD,
+    Difference,
+    difference_rows,
+)
 from trainer.report.compared.measures import NAMES, SOMETIMES, model_name
 from trainer.report.compared.trained import is_trained
 from trainer.settings.sizes import named_parameters, parameters_of
 
-GOALS, GUARDS = "Goals", "Guards"
-ABOUT_PARTS = "Goals: following instructions. Guards: ranking that must not fall."
+PARTS = GOALS, GUARDS, CONTROLLED = "Goals", "Guards", "Controls"
+ABOUT_PARTS = (
+    "Goals: following instructions. Guards: ranking that must not fall. Controls: flips of the "
+    "instruction or the query alone; a gain that they share is no joint reading."
+)
 MAX_BENCHMARKS = 4  # of a forest
 TITLE_CHARACTERS = 24  # of a line below it: of a phone's 390 px it has two thirds
 Ident = tuple[int, str]  # of an evaluation: its number, which SQLite may give again, and model
@@ -128,21 +137,27 @@ def on_other_benchmarks(
     return found
 
 
+def part_of(measure: str) -> str:
+    """The part of the forest that a measure stands in."""
+    if measure in CONTROLS.values():
+        return CONTROLLED
+    return GOALS if measure in FOLLOWED else GUARDS
+
+
 def forest_of(compared: Mapping[str, Sequence[Difference]]) -> dict[str, list[Dot]]:
-    """{model: its paired differences}, by benchmark goals before guards; p-MRR on the others'
-    scale."""
+    """{model: its paired differences}, by benchmark goals, guards, then controls; p-MRR on the
+    others' scale."""
     found: dict[str, list[Dot]] = {}
     for benchmark, rows in compared.items():
-        for row in sorted(rows, key=lambda row: row.measure not in FOLLOWED):
+        for row in sorted(rows, key=lambda row: PARTS.index(part_of(row.measure))):
             scale = 100 if row.measure == NAMES[P_MRR] else 1
             low, high = (None if end is None else end / scale for end in (row.low, row.high))
-            part = GOALS if row.measure in FOLLOWED else GUARDS
             dot = Dot(
                 "p-MRR" if scale == 100 else row.measure,
                 row.difference / scale,
                 known(low, high),
                 f"{row.verdict}; {row.gained:,} gained, {row.lost:,} lost",
-                f"{part}: {benchmark}",
+                f"{part_of(row.measure)}: {benchmark}",
             )
             found.setdefault(row.name, []).append(dot)
     return found

@@ -32,6 +32,7 @@ from db.tables import (
     Question,
     Review,
     Run,
+    ServerGroup,
 )
 from db.tables import GroupCall as Served
 
@@ -77,8 +78,8 @@ class GroupJudgment(Row):
 class GroupCall(Row):
     """A call that served a group, without request and answer; `call_id` is its number.
 
-    `server`: the server group that answered, None before servers were recorded. `answered_as`: the
-    name that its model gave, where that is another.
+    `server`: the addresses of the server that answered, None before servers were recorded.
+    `answered_as`: the name that its model gave, where that is another.
     """
 
     call_id: int
@@ -98,13 +99,17 @@ class GroupCall(Row):
     @property
     def title(self) -> str:
         """What was asked of which model where, how it ended, and what it took."""
-        where = f" as {self.answered_as}" if self.answered_as else ""
-        where += f" at {self.server}" if self.server else ""
         tokens = self.input_tokens + self.output_tokens
         return (
-            f"{self.task} · {self.provider} {self.model}{where} · {self.outcome} · "
+            f"{self.task} · {self.provider} {self.answered_by} · {self.outcome} · "
             f"{tokens:,} tokens · ${self.cost_usd:.4f}"
         )
+
+    @property
+    def answered_by(self) -> str:
+        """The model, under its own name for itself, and its server."""
+        name = f"{self.model} as {self.answered_as}" if self.answered_as else self.model
+        return f"{name} at {self.server}" if self.server else name
 
 
 class GroupShown(Row):
@@ -252,6 +257,7 @@ def _validations(session: Session, group_id: int, run: Run, shape: Shape) -> lis
 
 
 def _calls(session: Session, group_id: int) -> list[GroupCall]:
+    addresses = {each.name: each.endpoints for each in session.scalars(select(ServerGroup))}
     rows = session.execute(
         select(Served, Call)
         .join(Call, Call.id == Served.call_id)
@@ -265,7 +271,7 @@ def _calls(session: Session, group_id: int) -> list[GroupCall]:
             task=served.task,
             sample=served.sample,
             outcome=served.outcome,
-            server=call.server_group,
+            server=", ".join(addresses.get(call.server_group or "", ())) or call.server_group,
             answered_as=call.request.get("answered_as"),
         )
         for served, call in rows

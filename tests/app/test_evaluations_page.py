@@ -249,7 +249,7 @@ def test_one_forest_has_every_benchmark_of_the_two_models_with_guards_apart(
                     session,
                     model=model,
                     benchmark=benchmark,
-                    metrics=METRICS | {of: 0.5},
+                    metrics=METRICS | {of: 0.5, "query-alone:query-flip": 0.5 + 2 * gain},
                     per_query={
                         query: {name: value[name] + gain for name in (of, "ndcg@10")}
                         for query, value in values.items()
@@ -271,8 +271,10 @@ def test_one_forest_has_every_benchmark_of_the_two_models_with_guards_apart(
     assert title == "difference to<br>all-MiniLM-L6-v2"  # not cut off on a phone
     assert forest["layout"]["yaxis"]["ticktext"] == [
         *("<b>Goals: F/Core17</b>", "p-MRR", "<b>Guards: F/Core17</b>", "nDCG@10"),
+        *("<b>Controls: F/Core17</b>", "Query flip, query alone"),
         *("<b>Goals: held-out demo</b>", "Instruction flip"),
         *("<b>Guards: held-out demo</b>", "nDCG@10"),
+        *("<b>Controls: held-out demo</b>", "Query flip, query alone"),
     ]
     (rows,) = [table.value for table in at.dataframe if "verdict" in table.value]
     assert list(rows["benchmark"].unique()) == ["F/Core17", "held-out demo"]

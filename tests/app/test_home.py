@@ -12,6 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 from study_world import make_world, sampled_study
 
+from analysis.figures.flow import OTHER_REASONS, flow
 from analysis.figures.paired import Difference
 from analysis.found.runs import LeakageReport
 from app.access.identity import SessionUser, owner
@@ -639,8 +640,24 @@ def test_every_group_of_a_run_is_in_the_picture_once() -> None:
     assert sum(one.groups for one in streams if one.end == "Released") == 5
     assert [one.groups for one in streams if one.end == "Trained"] == [3]
     branches = branches_of(found, kept)
-    assert branches["Not reviewed: 3"] == {"run": 1, "verdict": "kept", "review": "none"}
-    assert {"run": 1, "reason": "judge_none"} in branches.values() and len(branches) == 7
+    to_review = {"run": 1, "verdict": "kept", "review": "none"}
+    assert branches["Not reviewed"] == ("Not reviewed: 3", "groups", to_review)
+    assert branches["Kept"].parameters == {"run": 1, "verdict": "kept"}
+    assert {branches[name][:2] for name in ("Not finished", "Released", "Trained")} == {
+        ("Not finished: 3", "curate"),
+        ("Released: 5", "releases"),
+        ("Trained: 3", "train"),
+    }
+    assert set(branches) == {one.end for one in streams if one.groups}
+    rare = Funnel(1, 1, 9, 0, 0, {}, 0, {f"reason_{n}": 1 for n in range(9)})
+    summed = branches_of(rare, [])
+    assert summed[OTHER_REASONS].parameters == {"run": 1, "verdict": "dropped"}
+    assert summed[OTHER_REASONS].label == "other reasons: 3" and len(summed) == 10
+    (sankey,) = flow(streams, list(branches)).data
+    assert [list(branches)[n] for n in sankey.link.customdata] == [
+        one.end for one in streams if one.groups
+    ]
+    assert sankey.node.customdata[0] == -1, "the pairs have no link"
 
 
 def test_home_draws_the_intervals_that_the_agreement_page_reports(sqlite_store: Store) -> None:

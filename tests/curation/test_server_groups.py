@@ -11,6 +11,7 @@ from openai_server import Server
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
+from app.groups.workbench import _notes
 from curation.judges.judge import ItemView
 from curation.judges.openai_compatible import OpenAIJudge
 from curation.recipe.recipe import load_recipe
@@ -18,8 +19,9 @@ from curation.run.reuse import Reusable, count_reusable, describe_reuse
 from curation.run.starting import recipe_of, start_run
 from db.errors import BadInput
 from db.run.calls import add_calls, count_unknown_servers
+from db.run.group_detail import get_group
 from db.store.store import Store
-from db.tables import Call, Run, ServerGroup, utc_now
+from db.tables import Call, Group, Run, ServerGroup, utc_now
 
 ASKED: dict[str, Any] = {
     "dataset": "small",
@@ -134,6 +136,12 @@ def test_a_named_group_is_the_same_whatever_its_endpoints(
     monkeypatch.setenv("OPENAI_BASE_URL", servers[1].url)
     assert made(sqlite_store, **named) == 0
     assert made(sqlite_store) == ALL, "no run without the name takes a named group's answers"
+    with sqlite_store.read() as session:
+        ids = session.scalars(select(Group.id).order_by(Group.id)).all()
+        shown = get_group(session, ids[3])  # of the run that uses the name
+        both = ", ".join(server.url for server in servers)
+        assert {each.answered_by for each in shown.calls} == {f"small at {both}"}
+        assert _notes(shown, None)[0] == f"Answered by small at {both}"
     with pytest.raises(BadInput, match="is not a name"):
         load_recipe("msmarco", ["server_group=http://a/v1"])
 

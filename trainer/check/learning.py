@@ -11,6 +11,7 @@ from trainer.check.material import demo_groups, split
 from trainer.check.report import Clock, Part
 from trainer.check.sizes import Sizes
 from trainer.evaluate.benchmarks import held_out_benchmark
+from trainer.evaluate.following import INSTRUCTION_CONTROL, QUERY_CONTROL
 from trainer.evaluate.precision import scoring_precision
 from trainer.evaluate.scoring import score_model
 from trainer.loop.fitting import fit
@@ -20,7 +21,7 @@ from trainer.probe.natural import read_natural_probe, score_natural_probe
 from trainer.settings.settings import parse_settings
 
 MEASURES = ("strict", "instruction-flip", "query-flip", "ndcg@10")
-CONTROLS = ("instruction-alone:instruction-flip", "query-alone:query-flip")
+CONTROLS = (INSTRUCTION_CONTROL, QUERY_CONTROL)
 PROBE_ITEMS_ON_A_CPU = 8
 
 

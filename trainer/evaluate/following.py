@@ -50,6 +50,8 @@ FOLLOWING = {
 ON_GROUPS = {**FOLLOWING, **AMONG_ALL}  # every measure of held-out groups
 QUERY_ALONE, INSTRUCTION_ALONE = "query-alone", "instruction-alone"
 CONTROLS = (QUERY_ALONE, INSTRUCTION_ALONE)
+INSTRUCTION_CONTROL = f"{INSTRUCTION_ALONE}:{INSTRUCTION_FLIP}"
+QUERY_CONTROL = f"{QUERY_ALONE}:{QUERY_FLIP}"
 STABILITY = "paraphrase-stability"
 STABILITY_HELP = (
     "Share of groups whose ranking of the three passages stays the same when the instructions are "

@@ -11,7 +11,9 @@ from trainer.evaluate.benchmarks import Benchmark
 from trainer.evaluate.following import (
     CONTROLS,
     FOLLOWING,
+    INSTRUCTION_CONTROL,
     ON_GROUPS,
+    QUERY_CONTROL,
     ScoreTexts,
     bm25_rank,
     bm25_scores,
@@ -246,8 +248,13 @@ def measure_run(
         }
     )
     metrics = mean_by_control(following or {})
-    for group, measured in (following or {}).get("", {}).items():
-        per_query.setdefault(group, {}).update(measured)
+    for control, by_group in (following or {}).items():
+        for group, measured in by_group.items():
+            named = {f"{control}:{name}": value for name, value in measured.items()}
+            kept = {
+                name: named[name] for name in (INSTRUCTION_CONTROL, QUERY_CONTROL) if name in named
+            }
+            per_query.setdefault(group, {}).update(kept if control else measured)
     by_name: dict[str, list[float]] = {}
     for query, values in (beside or _compliance_by_query(benchmark, run)).items():
         per_query.setdefault(query, {}).update(values)

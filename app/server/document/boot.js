@@ -54,3 +54,12 @@
     evaluate([...links].map((link) => link.href));
   });
 })();
+
+// A click on a branch or place of Home's picture, which Plotly draws without links, is one on its link
+// below it, which keys reach: the figure names the link's number.
+addEventListener("click", ({ target }) => {
+  if (!target.closest?.(".st-key-home-flow")) return;
+  const drawn = target.closest("path, rect, text")?.__data__;
+  const place = (drawn?.link ?? drawn?.node)?.customdata;
+  document.querySelectorAll(".st-key-home-branches a")[place]?.click();
+}, true);

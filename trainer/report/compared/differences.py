@@ -5,11 +5,17 @@ from collections.abc import Mapping, Sequence
 from analysis.figures.paired import holm, paired_difference, verdict
 from db.rows import Row
 from db.tables import Evaluation
+from trainer.evaluate.following import INSTRUCTION_CONTROL, QUERY_CONTROL
 from trainer.report.compared.conditions import unlike
 from trainer.report.compared.measures import NAMES, SOMETIMES, model_name
 
+# A flip read from one half of the text: as high as the flip itself, it is no joint reading.
+CONTROLS = {
+    INSTRUCTION_CONTROL: "Instruction flip, instruction alone",
+    QUERY_CONTROL: "Query flip, query alone",
+}
 # the headline first; judged@10 is no quality
-COMPARED = {name: of for name, of in (SOMETIMES | NAMES).items() if name != "judged@10"}
+COMPARED = {name: of for name, of in (SOMETIMES | NAMES | CONTROLS).items() if name != "judged@10"}
 METHOD = (
     "Paired over the same queries, averaged as the scores are (on FollowIR the original queries "
     "alone). 95 % interval and p by bootstrap-t over clusters of queries that belong together "
@@ -82,7 +88,11 @@ def difference_rows(
     for place, each in enumerate(others):
         for metric, title in metrics.items():
             difference, p = found[metric][place], adjusted[metric][place]
-            if difference.value is None:
+            value = difference.value
+            if value is None and metric in CONTROLS:  # earlier versions stored its mean alone
+                first, second = (one.metrics.get(metric) for one in (base, each))
+                value = None if first is None or second is None else second - first
+            if value is None:
                 continue
             scale = 100 if metric == "p-mrr" else 1
             low, high = difference.low, difference.high
@@ -92,7 +102,7 @@ def difference_rows(
                     name=model_name(each.model),
                     benchmark=each.benchmark,
                     measure=title,
-                    difference=difference.value * scale,
+                    difference=value * scale,
                     low=None if low is None else low * scale,
                     high=None if high is None else high * scale,
                     p_holm=p,
