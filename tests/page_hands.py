@@ -64,13 +64,13 @@ def choose(page: Page, key: str, option: str) -> None:
 
 def unfold(page: Page, title: str) -> None:
     """Open an expander until it stays open: a page that is still drawing folds it again."""
-    expander = page.get_by_test_id("stExpander").filter(has_text=title)
+    summary = page.get_by_test_id("stExpander").locator("summary").filter(has_text=title).first
     calm = 0
     while calm < 2:
-        is_open = expander.locator("details[open]").count() > 0
+        is_open = summary.locator("xpath=parent::details[@open]").count() > 0
         calm = calm + 1 if is_open else 0
         if not is_open:
-            expander.locator("summary").first.click()
+            summary.click()
         page.wait_for_timeout(400)
 
 

@@ -70,7 +70,9 @@ def dots(
         showlegend=len(groups) > 1,
         hovermode="closest",
     )
-    figure.update_xaxes(title=title, zeroline=from_zero)
+    # a single dot would have an axis of its surroundings alone
+    reach = "tozero" if from_zero else "normal"
+    figure.update_xaxes(title=title, zeroline=from_zero, rangemode=reach)
     figure.update_yaxes(
         title=unit,
         tickvals=list(range(len(labels))),

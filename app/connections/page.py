@@ -4,6 +4,7 @@ import streamlit as st
 
 from app.access.session_user import signed_in_user
 from app.connections import actions
+from app.connections.form import KINDS, draw_form, draw_key_fields
 from app.curate.server_choice import tested_of
 from app.kit.page import draw_empty, draw_hand_off, draw_heading
 from app.operations import connections
@@ -11,16 +12,8 @@ from app.operations.connections import ConnectionRow, Tested
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.remedies import in_pages
-from db.requests import choices_of
 from db.servers.connections import SERVERS
 
-KINDS = {
-    "openai": "OpenAI",
-    "azure": "Azure OpenAI",
-    "compatible": "Compatible server",
-    "offline": "Offline rules",
-    "recorded": "Recorded answers",
-}
 SUPPORT = {"supports_schema": "JSON schema", "supports_reasoning": "reasoning"}
 SUPPORT |= {"supports_batch": "batches"}
 ANSWERS = {True: "yes", False: "no", None: "unknown"}
@@ -128,53 +121,6 @@ def draw_changes(row: ConnectionRow, key: str) -> None:
             key=f"connections.remove-do-{key}",
             on_click=actions.remove,
             args=(row.name,),
-        )
-
-
-def draw_key_fields(key: str, secret: str) -> None:
-    """The two ways to give a key: typed, or by the name of a secret."""
-    st.text_input(
-        "Key",
-        type="password",
-        key=f"connections.{key}",
-        autocomplete="new-password",
-        help="Stored encrypted and not shown again.",
-    )
-    st.text_input(
-        "Or the name of a secret",
-        key=f"connections.{secret}",
-        placeholder="LAB_API_KEY",
-        help="An environment variable of the processes that work, or an entry of secrets.toml.",
-    )
-
-
-def draw_form() -> None:
-    """Add a connection."""
-    with st.form("connections.add"):
-        st.markdown("**Add a connection**")
-        first, second, third = st.columns([2, 2, 4])
-        first.text_input("Name", key="connections.name", placeholder="lab")
-        second.selectbox(
-            "Kind",
-            choices_of(connections.ConnectionAdd, "kind"),
-            index=2,
-            format_func=KINDS.__getitem__,
-            key="connections.kind",
-        )
-        third.text_input("URL", key="connections.url", placeholder="https://models.example.org/v1")
-        first, second = st.columns(2)
-        with first:
-            draw_key_fields("key", "secret")
-        with second:
-            st.text_area(
-                "Prices (optional)",
-                key="connections.prices",
-                placeholder="model=0.15/0.6",
-                help="USD per million tokens in and out, one model per line.",
-            )
-            st.text_input("API version (Azure only)", key="connections.api_version")
-        st.form_submit_button(
-            "Add and test", type="primary", on_click=actions.add, key="connections.submit"
         )
 
 

@@ -8,6 +8,7 @@ import streamlit as st
 
 from app.access.identity import SessionUser
 from app.access.session_user import failures_shown, signed_in_user
+from app.connections.form import draw_form as draw_connection_form
 from app.curate import actions
 from app.curate.checks import draw_leakage, draw_place_bias, draw_shared_parts, draw_text_baseline
 from app.curate.estimate import draw_estimate
@@ -26,6 +27,7 @@ from app.curate.run_live import (
 from app.curate.server_choice import draw_models, draw_problem, draw_server_choice
 from app.curate.trial import MAX_PAIRS, draw_results, draw_trial
 from app.curate.verdict_versions import draw_versions
+from app.datasets.import_form import draw_import_form
 from app.groups.funnel import draw_funnel, draw_stages
 from app.groups.run_label import run_name
 from app.jobs_page.card import follow_job
@@ -33,6 +35,7 @@ from app.kit.choice import choose
 from app.kit.fields import draw_fields, values_of_form
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.frame.links import page_link
+from app.kit.menu import may_open
 from app.kit.page import (
     draw_drawer,
     draw_empty,
@@ -83,26 +86,35 @@ BY_DEFAULT = "by provider"
 def draw_form(user: SessionUser, dataset: PageDataset) -> None:
     names = (None, *recipes.names(user))
     actions.read_address(names)
-    first, second = st.columns(2)
-    with first:
-        chosen = draw_server_choice()
-    second.selectbox(
+    draw_pairs(dataset)
+    st.markdown("**2. Connection**")
+    chosen = draw_server_choice()
+    draw_models(chosen)
+    draw_problem(chosen)
+    if may_open(user, "connections"):
+        draw_drawer(
+            "Connect a model server",
+            draw_connection_form,
+            key="curate.connect",
+            field="connections.name",
+            icon=":material/hub:",
+        )
+    st.markdown("**3. Recipe**")
+    st.selectbox(
         "Recipe",
         names,
         format_func=lambda name: name or BY_DEFAULT,
         key="curate.recipe",
     )
-    draw_models(chosen)
-    draw_chosen_pairs()
+    with st.expander("Override recipe settings"):
+        draw_fields(RunStart, ("settings", "seed"), key="curate", more=OVERRIDES)
+    st.markdown("**4. Budget**")
     with st.expander("Limits"), st.container(horizontal=True):
         words = {name: {"width": 160, "placeholder": empty} for name, (empty, _) in LIMITS.items()}
         draw_fields(RunStart, LIMITS, key="curate", more=words)
     st.caption(plain(limits_sentence(values_of_form(RunStart, key="curate"))))
     with_batches = PROVIDERS.find(chosen.provider).batches
     draw_fields(RunStart, ("batch", "fresh") if with_batches else ("fresh",), key="curate")
-    with st.expander("Override recipe settings"):
-        draw_fields(RunStart, ("settings", "seed"), key="curate", more=OVERRIDES)
-    draw_problem(chosen)
     if chosen.provider == "offline":
         st.caption(
             "Offline: rules write instructions that can be checked on the text, and an embedding "
@@ -122,6 +134,20 @@ def draw_form(user: SessionUser, dataset: PageDataset) -> None:
         st.caption(plain(summary), width="stretch")
     with st.expander("Try it on a few pairs first", icon=":material/science:"):
         draw_trial(user, dataset.id, can_start=chosen.problem is None)
+
+
+def draw_pairs(dataset: PageDataset | None) -> None:
+    """The first step of a run: the dataset's pairs, and the form that imports others in place."""
+    st.markdown(f"**1. Pairs**{f' · {plain(dataset.name)}' if dataset else ''}")
+    draw_chosen_pairs()
+    draw_drawer(
+        "Import pairs",
+        draw_import_form,
+        key="curate.import",
+        field="datasets.name",
+        icon=":material/upload_file:",
+        is_open=dataset is None,
+    )
 
 
 def draw_chosen_pairs() -> None:
@@ -244,11 +270,11 @@ of_dataset = None if chosen is None else run_now.of_dataset(user, chosen.id)
 if chosen is None or of_dataset is None or not of_dataset.has_pairs:
     draw_empty(
         "No pairs yet.",
-        "A run generates groups from the pairs of a dataset: import a dataset first.",
-        view="datasets",
-        link="Datasets",
+        "A run generates groups from pairs: import them here; then come connection, recipe and "
+        "budget.",
         command="inf datasets import NAME --pairs pairs.jsonl",
     )
+    draw_pairs(None)
     st.stop()
 runs = of_dataset.runs
 is_new = not runs or not {"new", "pairs"}.isdisjoint(st.query_params)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import streamlit as st
 
 from app.access.session_user import signed_in_user
-from app.kit.frame.links import page_link
 from app.kit.menu import may_open
 from app.operations import connections, recipes
 from app.operations.connections import ConnectionRow, Tested
@@ -81,13 +80,11 @@ def draw_server_choice() -> Chosen:
 
 
 def draw_problem(chosen: Chosen) -> None:
-    """Draw why the choice cannot be used, with the way to another one."""
+    """Draw why the choice cannot be used, and who can add another one."""
     if chosen.problem is None:
         return
     st.caption(plain(in_pages(chosen.problem)))
-    if may_open(signed_in_user(), "connections"):
-        page_link("connections", "Connect a model server", icon=":material/arrow_forward:")
-    else:
+    if not may_open(signed_in_user(), "connections"):
         st.caption("An admin can connect a model server on the Connections page.")
 
 
