@@ -5,13 +5,12 @@ An item's disagreement is the share of its pairs of judgments that differ,
 """
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.agreement.answers import Decision, number_decisions
-from analysis.agreement.cohen import confusion
+from analysis.agreement.answers import Decision
 from db.shape import TAKEN_ROLES
 
 
@@ -42,24 +41,29 @@ def disagreements(decisions: Iterable[Decision]) -> list[ItemDisagreement]:
     return sorted(found, key=lambda each: (-each.disagreement, str(each.item)))
 
 
+def choices_of_two(decisions: Iterable[Decision], one: str, other: str) -> Counter[tuple[str, str]]:
+    """How often two judges gave each pair of labels to an item of both."""
+    given: dict[str, dict[Hashable, str]] = {one: {}, other: {}}
+    for row in decisions:
+        if row.judge in given:
+            given[row.judge][row.item] = row.label
+    first, second = given[one], given[other]
+    return Counter((first[item], second[item]) for item in first.keys() & second.keys())
+
+
 def confusion_of(
-    decisions: Iterable[Decision], one: str, other: str, roles: Sequence[str]
+    choices: Mapping[tuple[str, str], int], roles: Sequence[str]
 ) -> tuple[list[str], np.ndarray]:
     """The labels either used, and counts: rows the first's labels, columns the second's.
 
-    roles: of the shape of the judged groups, in its order.
+    choices: of two judges, by their labels; roles: of the shape of the judged groups, in its order.
     """
-    answers = number_decisions(row for row in decisions if row.judge in (one, other))
-    names = [judge.name for judge in answers.judges]
-    if one not in names or other not in names:
-        return [], np.zeros((0, 0), dtype=np.int64)
-    codes = answers.matrix([names.index(one), names.index(other)])
-    table = confusion(codes[:, 0], codes[:, 1], len(answers.labels))
-    order = sorted(
-        range(len(answers.labels)), key=lambda code: label_rank(answers.labels[code], roles)
-    )
-    used = [code for code in order if table[code].sum() + table[:, code].sum()]
-    return [answers.labels[code] for code in used], table[np.ix_(used, used)]
+    used = {label for pair in choices for label in pair}
+    labels = sorted(used, key=lambda label: label_rank(label, roles))
+    table = np.zeros((len(labels), len(labels)), dtype=np.int64)
+    for (first, second), number in choices.items():
+        table[labels.index(first), labels.index(second)] = number
+    return labels, table
 
 
 def label_rank(label: str, roles: Sequence[str]) -> tuple[int, str]:

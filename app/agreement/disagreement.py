@@ -1,11 +1,17 @@
 """Disagreement: the confusion matrix of two judges, and the items with most disagreement."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
+import numpy as np
 import streamlit as st
 
 from analysis.agreement.answers import Decision
-from analysis.agreement.disagreement import ItemDisagreement, confusion_of, disagreements
+from analysis.agreement.disagreement import (
+    ItemDisagreement,
+    choices_of_two,
+    confusion_of,
+    disagreements,
+)
 from analysis.agreement.flagged import WITHOUT
 from analysis.figures.figures import confusion_heatmap
 from analysis.files.csv_writer import csv_text
@@ -32,7 +38,24 @@ def draw_disagreement(
     flagged: why, by the names of people whose answers are in doubt; roles: of the judged groups'
     shape, in its order.
     """
-    judges = sorted({row.judge for row in decisions})
+    draw_confusion(
+        sorted({row.judge for row in decisions}),
+        lambda one, other: confusion_of(choices_of_two(decisions, one, other), roles),
+        origin,
+        flagged=flagged,
+    )
+    found = [each for each in disagreements(decisions) if int(str(each.item)) not in hidden]
+    draw_items(found, places, origin, flagged)
+
+
+def draw_confusion(
+    judges: Sequence[str],
+    of_two: Callable[[str, str], tuple[list[str], np.ndarray]],
+    origin: Origin,
+    *,
+    flagged: Mapping[str, str],
+) -> None:
+    """The confusion matrix of two of the judges, which `of_two` counts."""
     if len(judges) < 2:
         st.caption("No disagreement to show: fewer than two judges have answered.")
         return
@@ -42,20 +65,18 @@ def draw_disagreement(
         other = st.selectbox(
             "Columns", judges, index=1, key="agreement.other", persist_state="page"
         )
-    labels, counts = confusion_of(decisions, one, other, roles)
+    labels, counts = of_two(one, other)
     if one == other or not labels:
         st.caption("Choose two judges with items in common.")
-    else:
-        figure = confusion_heatmap(labels, counts, one, other)
-        cells = [
-            {f"{one} chose": row, f"{other} chose": column, "items": int(counts[i, j])}
-            for i, row in enumerate(labels)
-            for j, column in enumerate(labels)
-        ]
-        draw_figure(figure, cells, origin, key="agreement.confusion")
-        draw_flag_note([{"flagged": {who: flagged[who] for who in (one, other) if who in flagged}}])
-    found = [each for each in disagreements(decisions) if int(str(each.item)) not in hidden]
-    draw_items(found, places, origin, flagged)
+        return
+    figure = confusion_heatmap(labels, counts, one, other)
+    cells = [
+        {f"{one} chose": row, f"{other} chose": column, "items": int(counts[i, j])}
+        for i, row in enumerate(labels)
+        for j, column in enumerate(labels)
+    ]
+    draw_figure(figure, cells, origin, key="agreement.confusion")
+    draw_flag_note([{"flagged": {who: flagged[who] for who in (one, other) if who in flagged}}])
 
 
 def draw_items(

@@ -15,7 +15,7 @@ from analysis.study.design import TARGETS
 from app.access.session_user import signed_in_user
 from app.agreement import actions
 from app.agreement.actions import add_planned
-from app.agreement.disagreement import draw_disagreement
+from app.agreement.disagreement import draw_confusion, draw_disagreement
 from app.agreement.judges import draw_consensus, draw_judges
 from app.agreement.report import (
     draw_flag_note,
@@ -134,6 +134,8 @@ def draw_result_tabs(found: Results) -> None:
     }
     if found.rows is not None:
         parts["Items"] = partial(_draw_items, found, found.rows)
+    else:
+        parts["Confusion"] = partial(_draw_confusion, found)
     draw_tabs(parts, key="agreement.tab")
 
 
@@ -167,6 +169,15 @@ def _draw_judges(found: Results) -> None:
             found.hidden,
             replace(found.origin, command=f"inf studies consensus {found.study_id} --json"),
         )
+
+
+def _draw_confusion(found: Results) -> None:
+    draw_confusion(
+        sorted(row["judge"] for row in found.figures["by_judge"]),
+        partial(agreement.confusion, signed_in_user(), found.study_id),
+        found.origin,
+        flagged=found.figures["report"]["flagged"],
+    )
 
 
 def _draw_items(found: Results, rows: list[JudgmentRow]) -> None:

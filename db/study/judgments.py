@@ -31,7 +31,7 @@ from db.errors import BadInput, NotFound, Refused
 from db.names import PERSON_SUFFIX
 from db.rows import Json, Row
 from db.run.new_items import question_of
-from db.tables import CountedJudgment, Group, Item, Judge, Judgment, StudyItem, utc_now
+from db.tables import CountedJudgment, Group, Item, Judge, Judgment, Question, StudyItem, utc_now
 
 ADJUDICATOR = "adjudicator:"
 STREAMED = 5000  # rows read at once
@@ -421,6 +421,37 @@ def judgments_that_count(study_id: int, *columns: Any) -> Select[Any]:
             or_(Judgment.study_id == study_id, of_a_run, counted),
         )
     )
+
+
+def count_choices(
+    session: Session,
+    study_id: int,
+    judges: tuple[str, str],
+    *,
+    question: str = "",
+    without: Select[int] | None = None,
+) -> dict[tuple[str, str], int]:
+    """How often two judges of a study gave each pair of answers to an item of both.
+
+    question: the name of one of several; without: the ids of items that are left out.
+    """
+    first, second = (
+        judgments_that_count(study_id, Judgment.item_id, Judgment.choice)
+        .where(Judge.name == name)
+        .subquery()
+        for name in judges
+    )
+    query = (
+        select(first.c.choice, second.c.choice, func.count())
+        .join(second, second.c.item_id == first.c.item_id)
+        .group_by(first.c.choice, second.c.choice)
+    )
+    if question:
+        of_question = select(Item.id).join(Question).where(Question.name == question)
+        query = query.where(first.c.item_id.in_(of_question))
+    if without is not None:
+        query = query.where(first.c.item_id.not_in(without))
+    return {(one, other): number for one, other, number in session.execute(query)}
 
 
 def count_known(session: Session, study_id: int, judge_id: int) -> None:

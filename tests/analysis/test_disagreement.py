@@ -1,5 +1,5 @@
 from analysis.agreement.answers import Decision
-from analysis.agreement.disagreement import confusion_of, disagreements, label_rank
+from analysis.agreement.disagreement import choices_of_two, confusion_of, disagreements, label_rank
 
 
 def decisions(item: int, **labels: str) -> list[Decision]:
@@ -23,16 +23,21 @@ def test_items_are_ordered_by_the_share_of_pairs_that_differ() -> None:
 
 
 def test_the_confusion_of_two_judges_counts_their_common_items() -> None:
-    labels, table = confusion_of(KNOWN, "ann", "bob", ROLES)
+    labels, table = confusion_of(choices_of_two(KNOWN, "ann", "bob"), ROLES)
     assert labels == ["positive", "distractor_1", "none"]
     assert table.tolist() == [[1, 0, 1], [0, 0, 1], [0, 0, 0]]
-    assert confusion_of(KNOWN, "bob", "ann", ROLES)[1].tolist() == [[1, 0, 0], [0, 0, 0], [1, 1, 0]]
-    assert confusion_of(KNOWN, "ann", "nobody", ROLES)[0] == []
+    turned = confusion_of(choices_of_two(KNOWN, "bob", "ann"), ROLES)[1]
+    assert turned.tolist() == [[1, 0, 0], [0, 0, 0], [1, 1, 0]]
+    assert confusion_of(choices_of_two(KNOWN, "ann", "nobody"), ROLES)[0] == []
 
 
 def test_the_labels_stand_in_the_order_of_the_shapes_roles() -> None:
     given = [*decisions(1, ann="alpha", bob="zeta"), *decisions(2, ann="zeta", bob="none")]
-    assert confusion_of(given, "ann", "bob", ("zeta", "alpha"))[0] == ["zeta", "alpha", "none"]
+    assert confusion_of(choices_of_two(given, "ann", "bob"), ("zeta", "alpha"))[0] == [
+        "zeta",
+        "alpha",
+        "none",
+    ]
 
 
 def test_roles_come_first_and_none_last() -> None:

@@ -15,6 +15,7 @@ from judged_study import judged
 from made_study import make_study
 from records_world import make_run
 from sqlalchemy import select, update
+from streamlit.testing.v1 import AppTest
 
 from analysis.agreement.agreement import agreement_report
 from analysis.agreement.answers import Decision
@@ -272,6 +273,13 @@ def test_the_rows_of_judges_count_no_gold_for_who_may_still_be_given_it(
     assert counts == ([{}, {}] if is_blind else [shown, shown])
 
 
+def heat(page: AppTest) -> dict[str, object]:
+    """The labels and counts of the confusion grid."""
+    charts = [json.loads(each.proto.spec)["data"][0] for each in page.get("plotly_chart")]
+    (grid,) = [one for one in charts if one["type"] == "heatmap"]
+    return {name: grid[name] for name in ("x", "y", "z")}
+
+
 def test_a_large_study_is_computed_by_a_job_and_its_stored_figures_are_shown(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -305,6 +313,11 @@ def test_a_large_study_is_computed_by_a_job_and_its_stored_figures_are_shown(
     assert "36 judgments, computed" in words(page) and "from all of them" in words(page)
     for name in ("Pairs", "Over time", "Judges"):
         assert not tab(page, name).exception
+    grids = [heat(tab(open_page("agreement"), "Confusion"))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(agreement, "MAX_LIVE", 20_000)
+        grids.append(heat(tab(open_page("agreement"), "Items")))
+    assert grids[0] == grids[1] and grids[0]["z"], "counted in the store and on the page"
     with sqlite_store.write() as session:  # a later answer: other figures
         session.execute(update(Judgment).where(Judgment.id == 1).values(choice="none"))
         session.execute(update(Judgment).where(Judgment.id == 36).values(id=99))

@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 from pydantic import Field
 from sqlalchemy.orm import Session
 
 from analysis.agreement.agreement import agreement_report, report_of
+from analysis.agreement.disagreement import confusion_of
 from analysis.agreement.flagged import flag_note
 from analysis.agreement.headline import COHEN
 from analysis.agreement.intervals import DRAWS
@@ -68,7 +70,7 @@ from curation.judging.scope import Scope, of_filtered, study_scope
 from curation.questions.audit import study_audit
 from curation.recipe.prices import load_prices
 from curation.run.estimate import judging_prices
-from db.assignment.hidden import hidden_items_of_study
+from db.assignment.hidden import hidden_in_study, hidden_items_of_study
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput, Refused
 from db.events import record_event
@@ -86,6 +88,7 @@ from db.study.items import ItemPlace, questions_of_study, study_item_places
 from db.study.judgments import (
     JudgmentRow,
     JudgmentState,
+    count_choices,
     items_of_two_judges,
     judgment_frame,
     judgment_state,
@@ -542,6 +545,21 @@ def stored(actor: Actor, study_id: int) -> Stored | None:
         judges = [row["judge"] for row in found.result["by_judge"]]
         circular = validator_sentence(session, study_id, judges)
         return Stored(found, study_scope(session, study_id), circular)
+
+
+def confusion(actor: Actor, study_id: int, one: str, other: str) -> tuple[list[str], np.ndarray]:
+    """The labels of two judges of a study, and how often they met on an item, counted in the store:
+    of the first of several questions, as its figures are. Raises NotFound."""
+    with reading(actor, RIGHT) as session:
+        reader, run_id = _reader(session, study_id, actor), get_study(session, study_id).run_id
+        choices = count_choices(
+            session,
+            study_id,
+            (one, other),
+            question=next((each.name for each in questions_of_study(session, study_id)), ""),
+            without=hidden_in_study(session, study_id, reader.name) if reader.is_blind else None,
+        )
+        return confusion_of(choices, () if run_id is None else shape_of(session, run_id).roles)
 
 
 def compute(actor: Actor, wanted: AgreementStart, launch: Launch[T]) -> T:
