@@ -259,7 +259,7 @@ def draw_figures(study: StudySummary, figures: dict[str, Any]) -> None:
         draw_report(figures["report"])
     else:
         judges = figures["report"]["judges"]
-        if all(judge["kind"] == "model" for judge in judges):
+        if judges and all(judge["kind"] == "model" for judge in judges):
             did = (f"{each['judge']} answered {counted(each['items'], 'item')}" for each in judges)
             st.info(plain(f"{', '.join(did)}; {how_to_join(study)}."))
         draw_empty(

@@ -257,10 +257,10 @@ def _validations(session: Session, group_id: int, run: Run, shape: Shape) -> lis
 
 
 def _calls(session: Session, group_id: int) -> list[GroupCall]:
-    addresses = {each.name: each.endpoints for each in session.scalars(select(ServerGroup))}
     rows = session.execute(
-        select(Served, Call)
+        select(Served, Call, ServerGroup.endpoints)
         .join(Call, Call.id == Served.call_id)
+        .outerjoin(ServerGroup, ServerGroup.name == Call.server_group)
         .where(Served.group_id == group_id)
         .order_by(Call.id)
     )
@@ -271,8 +271,8 @@ def _calls(session: Session, group_id: int) -> list[GroupCall]:
             task=served.task,
             sample=served.sample,
             outcome=served.outcome,
-            server=", ".join(addresses.get(call.server_group or "", ())) or call.server_group,
+            server=", ".join(endpoints or ()) or call.server_group,
             answered_as=call.request.get("answered_as"),
         )
-        for served, call in rows
+        for served, call, endpoints in rows
     ]
