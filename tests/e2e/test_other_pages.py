@@ -132,3 +132,28 @@ def test_every_page_works_under_the_policy_in_a_light_process_and_loads_no_image
     page.locator("img[alt=pixel]").wait_for(state="attached")
     page.wait_for_timeout(500)
     assert "/pixel.png" not in elsewhere[1]
+
+
+def test_a_click_on_a_branch_of_homes_picture_opens_what_its_link_below_opens(
+    full: Store, served: Restartable, browser: Browser
+) -> None:
+    def plain_name(text: str | None) -> str:
+        return "".join(filter(str.isalnum, text or ""))  # a place's has lines, a link's a colon
+
+    page = browser.new_page()
+    page.goto(served.url)
+    links, places = (
+        page.locator(".st-key-home-branches a"),
+        page.locator(".sankey-node .node-label"),
+    )
+    links.first.wait_for()
+    places.first.wait_for()
+    leads = {plain_name(one.text_content()): one.get_attribute("href") for one in links.all()}
+    assert len(leads) > 1 and len(leads) == places.count() - 1, "the pairs have no link"
+    for number in range(1, places.count()):
+        page.goto(served.url)
+        links.first.wait_for()
+        places.nth(number).wait_for()
+        href = leads[plain_name(places.nth(number).text_content())]
+        places.nth(number).click(force=True)
+        page.wait_for_url(lambda url, href=href: url.endswith(f"/{href}"))
