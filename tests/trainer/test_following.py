@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,13 @@ from trainer.data.groups import Group
 from trainer.data.release_files import read_release
 from trainer.data.splitting import split_groups
 from trainer.evaluate.benchmarks import held_out_benchmark
-from trainer.evaluate.following import FOLLOWING, bm25_following, follows
+from trainer.evaluate.following import (
+    FOLLOWING,
+    INSTRUCTION_CONTROL,
+    QUERY_CONTROL,
+    bm25_following,
+    follows,
+)
 from trainer.evaluate.job import evaluate
 from trainer.evaluate.reranking import score_reranker
 from trainer.evaluate.scoring import score_bm25, score_model
@@ -118,8 +125,12 @@ def test_rerankers_are_measured_on_the_groups_too() -> None:
     def overlap(pairs: list[tuple[str, str]]) -> list[float]:
         return [float(len(set(one.split()) & set(other.split()))) for one, other in pairs]
 
-    found = score_reranker(overlap, Template(), held_out_benchmark("words", GROUPS))
+    benchmark = held_out_benchmark("words", GROUPS)
+    found = score_reranker(overlap, Template(), benchmark)
     assert found.metrics["strict"] == 1 and found.metrics["query-alone:instruction-flip"] == 0
+    by_group = [found.per_query[group] for group in benchmark.groups]
+    for control in (INSTRUCTION_CONTROL, QUERY_CONTROL):  # as the forest compares them
+        assert fmean(each[control] for each in by_group) == found.metrics[control]
 
 
 def test_p_mrr_ranks_one_fixed_list_of_bm25s_best_and_the_group() -> None:
