@@ -177,13 +177,14 @@ def limits_sentence(given: Mapping[str, Any]) -> str:
 
 
 def draw_run(user: SessionUser, listed: RunSummary) -> None:
-    run, ended, concurrency, guarded = run_now.now(user, listed)
+    run, ended, concurrency, guarded, models = run_now.now(user, listed)
     with st.container(horizontal=True, vertical_alignment="center"):
         draw_status(run.status)
         draw_labels(offline=run.offline, recorded=run.provider == RECORDED)
         # the amount spent is shown below, where it is refreshed while the run works
         money = f" · budget ${run.budget_usd:,.2f}" if run.budget_usd is not None else ""
-        server = f" · {run.connection}: {run.url}" if run.url else ""
+        server = f" · {', '.join(models)}" if models else ""
+        server += f" · {run.connection}: {run.url}" if run.url else ""
         by = f"by {run.created_by}"
         recipe = run.recipe + (f"@{run.recipe_version}" if run.recipe_version else "")
         if run.verdict_version != FIRST:

@@ -73,6 +73,8 @@ def test_an_engineer_comes_from_a_url_to_a_queued_run_without_a_shell(
         assert job.config == {"run_id": run.id}
         row = session.scalars(select(Connection)).one()
         assert row.tested["models"] == ["large", "small"]
+    captions = [each.value.replace("\\", "") for each in open_page("curate").caption]
+    assert any(f"large, small · lab: {server.url}" in each for each in captions)
 
 
 def test_the_models_of_the_environment_s_server_are_offered_once_it_was_tested(

@@ -69,6 +69,7 @@ class RunNow(NamedTuple):
     outcomes: Outcomes
     concurrency: int
     guard: bool
+    models: tuple[str, ...]
 
 
 class RunProgress(NamedTuple):
@@ -126,7 +127,15 @@ def now(actor: Actor, run: RunSummary) -> RunNow:
     with reading(actor, RIGHT) as session:
         found = get_run(session, run.id)
         current = with_actual_status(session, run)
-        return RunNow(current, outcomes(session, run.id), found.concurrency, found.guard)
+        models = (
+            f"{of['model']} (answered as {of['answered_as']})"
+            if of.get("answered_as")
+            else of["model"]
+            for of in found.models.values()
+            if of.get("model")
+        )
+        ended = outcomes(session, run.id)
+        return RunNow(current, ended, found.concurrency, found.guard, tuple(dict.fromkeys(models)))
 
 
 def progress(actor: Actor, run: RunSummary, *, is_live: bool) -> RunProgress:
