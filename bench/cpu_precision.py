@@ -49,7 +49,7 @@ def groups_of(folder: Path, count: int) -> list[Group]:
             is_instruction = name.startswith("instruction")
             made = f"{INSTRUCTION} {number} {name}"
             row[name] = made if is_instruction else chance.choice(texts[kind])
-        rows.append(group_of(row))
+        rows.append(group_of(row, shape=INF_IR))
     return rows
 
 

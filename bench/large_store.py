@@ -252,7 +252,9 @@ def _map(session: Session, dataset_id: int, run_id: int, points: int) -> None:
     heap = generator.integers(0, HEAPS, points)
     xy = generator.normal(0, 6, (HEAPS, 2))[heap] + generator.normal(0, 0.7, (points, 2))
     texts = [f"what is known of subject {number}" for number in range(points)]
-    corpus = Corpus(NAME, "dataset", [CorpusText("query", "positive", each) for each in texts])
+    corpus = Corpus(
+        NAME, "dataset", [CorpusText("query", "positive", each) for each in texts], shape=INF_IR
+    )
     places = dict(zip(texts, xy.astype(np.float32), strict=True))
     corpora = [{"corpus": NAME, "run_id": run_id, "offline": True}]
     store_analysis(

@@ -22,6 +22,8 @@ from pathlib import Path
 
 import numpy as np
 
+from db.shape import INF_IR
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:] = [place for place in sys.path if Path(place).resolve() != Path(__file__).parent]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
@@ -74,6 +76,7 @@ def fill(points: int) -> None:
             f"corpus {each}",
             "dataset",
             [CorpusText("query", "positive", text) for text in texts[each::CORPORA]],
+            shape=INF_IR,
         )
         for each in range(CORPORA)
     ]

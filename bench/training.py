@@ -27,6 +27,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from db.shape import INF_IR
+
 sys.path[0] = str(Path(__file__).resolve().parent.parent)  # bench/analysis.py is not `analysis`
 
 IN_TURNS = "in-turns"
@@ -129,7 +131,7 @@ def objective_step(way: str, rows: int) -> Callable[[], None]:
     from trainer.settings.template import Template
 
     model, objective = decoder(), OBJECTIVES["P,I:multi"]
-    collator = Collator(model, Template(), objective, packing=way == "packed")
+    collator = Collator(model, Template(), objective, packing=way == "packed", shape=INF_IR)
     batch = collator(rows_of(rows))
     columns = columns_of(batch)
     if way == "naive":  # N² texts, none shared: what a literal reading of Eq. 18 encodes
@@ -139,7 +141,7 @@ def objective_step(way: str, rows: int) -> Callable[[], None]:
             repeats = -(-triplets * triplets // len(pool))
             crossed = pool.repeat(repeats, 1)[: triplets * triplets]
             columns[0][key] = torch.cat([first, crossed])
-    loss = EmbeddingLoss(model, objective, temperature=0.05)
+    loss = EmbeddingLoss(model, objective, temperature=0.05, shape=INF_IR)
 
     def step() -> None:
         model.zero_grad()
@@ -174,8 +176,8 @@ def encoder_step(way: str, rows: int, *, real: bool = False) -> Callable[[], Non
     model = load_backbone(TrainSettings()).train()
     name, sampled = {"p": ("P", 0), "hard": ("P,I:multi", 1), "all": ("P,I:multi", 0)}[way]
     given = real_rows(rows) if real else rows_of(rows, words=True)
-    batch = Collator(model, Template(), OBJECTIVES[name], sampled)(given)
-    loss = EmbeddingLoss(model, OBJECTIVES[name], temperature=0.05)
+    batch = Collator(model, Template(), OBJECTIVES[name], sampled, shape=INF_IR)(given)
+    loss = EmbeddingLoss(model, OBJECTIVES[name], temperature=0.05, shape=INF_IR)
 
     def step() -> None:
         model.zero_grad()
@@ -227,8 +229,10 @@ def interaction_step(way: str, rows: int) -> Callable[[], None]:
     settings = TrainSettings(interaction=way)
     model = load_backbone(settings).train()
     objective = OBJECTIVES["P,I:multi"]
-    batch = Collator(model, settings.parsed_template, objective)(rows_of(rows, words=True))
-    loss = EmbeddingLoss(model, objective, temperature=0.05)
+    batch = Collator(model, settings.parsed_template, objective, shape=INF_IR)(
+        rows_of(rows, words=True)
+    )
+    loss = EmbeddingLoss(model, objective, temperature=0.05, shape=INF_IR)
 
     def step() -> None:
         model.zero_grad()

@@ -63,7 +63,7 @@ def compute(out: Path, processes: Processes, case: dict[str, object]) -> None:
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0  # what is dropped differs by process
-    groups = [group_of(row) for row in ROWS]
+    groups = [group_of(row, shape=INF_IR) for row in ROWS]
     pool = None
     if settings.trained_side == "query":
 
@@ -85,7 +85,7 @@ def compute(out: Path, processes: Processes, case: dict[str, object]) -> None:
         if processes.count > 1
         else model
     )
-    loss = make_loss(wrapped, settings, pool)
+    loss = make_loss(wrapped, settings, pool, shape=INF_IR)
     value = loss(list(columns.values()), tables)
     value.backward()
     watch = Watch(

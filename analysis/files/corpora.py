@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from analysis.files.published import read_published
+from analysis.files.published import read_published, shape_of_corpus
 from analysis.files.row import text_in
 from analysis.files.rows import BadValue, read_rows
 from db.corpus.datasets import get_dataset, text_sha256
@@ -39,11 +39,11 @@ class Corpus:
     name: str
     kind: str
     texts: list[CorpusText]
+    shape: Shape
     dataset_id: int | None = None
     run_id: int | None = None
     offline: bool = False
     dropped: Mapping[str, int] | None = None
-    shape: Shape = INF_IR
 
     def by_field(self) -> dict[str, dict[str, list[CorpusText]]]:
         """Texts by field and role, in the order of their first appearance."""
@@ -83,7 +83,7 @@ def load_corpora(session: Session, config: dict[str, Any]) -> list[Corpus]:
     if config.get("pairs"):
         drawn = {row.pair_id for corpus in corpora for row in corpus.texts}
         corpora += [found for name in by_name if (found := _ungrown(session, name, drawn)).texts]
-    corpora += [Corpus(Path(file).stem, "texts", read_texts(Path(file))) for file in files]
+    corpora += [Corpus(Path(file).stem, "texts", read_texts(Path(file)), INF_IR) for file in files]
     corpora += [_published(session, path) for path in published]
     seen: dict[str, int] = {}
     for place, corpus in enumerate(corpora):
@@ -152,7 +152,7 @@ def _ungrown(session: Session, name: str, drawn: set[int | None]) -> Corpus:
     dataset_id = get_dataset(session, name).id
     found = pair_texts(session, dataset_id, without_kept=True)
     texts = [row for row in found if row.pair_id not in drawn]
-    return Corpus(f"{name}, pairs without a kept group", "pairs", texts, dataset_id)
+    return Corpus(f"{name}, pairs without a kept group", "pairs", texts, INF_IR, dataset_id)
 
 
 def _published(session: Session, path: Path) -> Corpus:
@@ -161,7 +161,8 @@ def _published(session: Session, path: Path) -> Corpus:
     known = session.scalar(select(Release.id).where(Release.path == str(path)).limit(1))
     if known is None:
         texts = [row._replace(group_id=None) for row in texts]
-    return Corpus(path.stem if path.is_file() else path.name, "published", texts)
+    name = path.stem if path.is_file() else path.name
+    return Corpus(name, "published", texts, shape_of_corpus(path))
 
 
 def _dataset(
@@ -186,7 +187,7 @@ def _dataset(
             if label:
                 raise
             texts = pair_texts(session, dataset.id, source=source)
-            return Corpus(title, "dataset", texts, dataset.id)
+            return Corpus(title, "dataset", texts, INF_IR, dataset.id)
     shape = shape_of(session, run.id)
     texts = run_texts(session, run.id, shape, verdicts=verdicts, source=source)
     dropped = funnel(session, run.id).dropped
@@ -198,7 +199,7 @@ def _dataset(
             "choose another run with `run=`, or another source",
             code="run_without_such_groups",
         )
-    return Corpus(title, "dataset", texts, dataset.id, run.id, run.offline, dropped, shape)
+    return Corpus(title, "dataset", texts, shape, dataset.id, run.id, run.offline, dropped)
 
 
 def _named(

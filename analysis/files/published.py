@@ -2,7 +2,7 @@
 
 Each row is known by its columns, so that a folder is read as it was downloaded:
 
-    InF-IR, our releases   query_positive, instruction_positive, document_positive, …
+    InF-IR, our releases   query_positive, instruction_positive, …, or the columns of their shape
     Promptriever           only_query, only_instruction, positive_passages, negative_passages
     FollowIR               queries: _id, text, instruction_og, instruction_changed (keywords, …)
     InstructIR, BEIR       queries / corpus: _id, text; instructions: query-id, instruction
@@ -15,6 +15,7 @@ text and are passed over. A text that occurs in many rows (a passage, a document
 the queries and instructions of every row are.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,14 +23,14 @@ from typing import Any
 from analysis.files.rows import READERS, Row, format_of, read_rows
 from db.corpus.texts import CorpusText
 from db.errors import BadInput
-from db.shape import INF_IR
+from db.shape import Shape, shape_in
 
 SUFFIXES = tuple(READERS)
+MANIFEST = "release.json"
 POOL = "pool"  # the role of a document that belongs to no query
 CHANGED = "changed"  # the role of FollowIR's changed instruction
-NAMES_WITHOUT_TEXT = ("qrels", "top_ranked", "release.json", "dataset_infos", "state.json")
+NAMES_WITHOUT_TEXT = ("qrels", "top_ranked", MANIFEST, "dataset_infos", "state.json")
 
-PUBLISHED = {text.column: (text.field, text.introduced_by) for text in INF_IR.texts.values()}
 FOLLOW_IR = {
     "text": ("query", "positive"),
     "keywords": ("query", "positive"),
@@ -46,18 +47,47 @@ TOPIC = {
 PAIR = {"query": ("query", "positive"), "passage": ("passage", "positive")}
 
 
+def manifest_of(folder: Path) -> dict[str, Any]:
+    """The manifest of a release in a folder, empty where there is none. Raises BadInput."""
+    file = folder / MANIFEST
+    if not file.exists():
+        return {}
+    try:
+        manifest = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BadInput(
+            f"{file} is not JSON ({error})", "export the release again", code="json_invalid"
+        ) from error
+    if not isinstance(manifest, dict):
+        raise BadInput(
+            f"{file} is not a JSON object", "export the release again", code="json_not_object"
+        )
+    return manifest
+
+
+def shape_of_corpus(path: Path) -> Shape:
+    """The shape of a release's folder, or of a file in one; InF-IR's of any other corpus.
+
+    Raises BadInput for a manifest that cannot be read.
+    """
+    folder = path if path.is_dir() else path.parent
+    folder = folder.parent if folder.name == "data" else folder
+    return shape_in(manifest_of(folder), str(folder / MANIFEST))
+
+
 def read_published(path: Path) -> list[CorpusText]:
     """The texts of a published corpus, in the order of its files and rows.
 
     Raises BadInput where there is no file, a file cannot be read, or nothing in it is known.
     """
+    shape = shape_of_corpus(path)
     texts: list[CorpusText] = []
     seen: set[tuple[str, str]] = set()
     unknown: dict[str, list[str]] = {}
     for file in _files(path):
         name = str(file.relative_to(path)) if path.is_dir() else file.name
         for row in _rows(file):
-            found = texts_of_row(row, name)
+            found = texts_of_row(row, name, shape)
             if found is None:
                 unknown.setdefault(file.name, sorted(row))
                 continue
@@ -78,13 +108,13 @@ def read_published(path: Path) -> list[CorpusText]:
     return texts
 
 
-def texts_of_row(row: Mapping[str, Any], name: str) -> list[CorpusText] | None:
+def texts_of_row(row: Mapping[str, Any], name: str, shape: Shape) -> list[CorpusText] | None:
     """The texts of one row; None where its columns are of no known format.
 
     `name` is the file's path below the corpus: the rows of BEIR's queries and corpus look alike.
     """
-    if "query_positive" in row:
-        return _by_column(row, PUBLISHED)
+    if not shape.lists and shape.first.query.column in row:
+        return _by_column(row, {text.column: (text.field, text.role) for text in shape.all_texts})
     if "only_query" in row or "positive_passages" in row:
         return _promptriever(row)
     if "_id" in row and "text" in row:
@@ -137,7 +167,7 @@ def _files(path: Path) -> list[Path]:
             "Check the path: it is one of the machine that does the work",
             code="file_missing",
         )
-    if (path / "release.json").is_file():
+    if (path / MANIFEST).is_file():
         path = path / "data"  # the other configurations of our releases hold the same texts again
     files = [
         file

@@ -66,6 +66,7 @@ from db.run.runs import (
     kept_texts,
     list_runs,
     set_concurrency,
+    shape_of,
     stop_run,
 )
 from db.run.versions import (
@@ -212,7 +213,7 @@ class Previewed(Generic[T]):
 
 class PreviewRun(Row):
     """A recipe's run of a preview. `cost_usd`: of all its answers, also those that were stored;
-    `spent_usd`: of those that it requested."""
+    `spent_usd`: of those that it requested; `meanings`: of its texts, by name."""
 
     run_id: int
     recipe: str
@@ -228,6 +229,7 @@ class PreviewRun(Row):
     calls: int
     cost_usd: float
     spent_usd: float
+    meanings: dict[str, str]
 
 
 class PreviewGroup(Row):
@@ -409,6 +411,11 @@ def _preview_run(session: Session, run_id: int) -> PreviewRun:
         sha256=found.recipe_sha256,
         calls=sum(each.calls for each in totals),
         cost_usd=sum(each.cost_usd for each in totals),
+        meanings={
+            name: slot.meaning
+            for slot in shape_of(session, run_id).slots.values()
+            for name in slot.names
+        },
     )
 
 

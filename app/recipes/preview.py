@@ -83,10 +83,13 @@ def _draw_now(ids: tuple[int, ...], was_live: bool) -> None:
             _draw_pair(pair, found.runs)
 
 
+def _name(run: PreviewRun) -> str:
+    return plain(run.recipe + (f"@{run.version}" if run.version else ""))
+
+
 def _draw_run(run: PreviewRun) -> None:
-    version = f"@{run.version}" if run.version else ""
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"**{plain(run.recipe + version)}**", width="content")
+        st.markdown(f"**{_name(run)}**", width="content")
         draw_status(run.status)
         draw_labels(offline=run.offline)
     cost = money(run.cost_usd)
@@ -118,11 +121,14 @@ def _draw_group(run: PreviewRun, pair: PreviewPair, group: PreviewGroup | None) 
         st.caption("No group yet." if run.status in LIVE else "No group to show.")
         return
     with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(_name(run), width="content")  # columns of a narrow screen stand below each other
         if group.verdict:
             draw_status(group.verdict)
         if group.drop_reason:
-            st.caption(plain(reason_text(group.drop_reason)), width="content")
+            detail = plain(group.drop_detail or "") or None
+            st.caption(plain(reason_text(group.drop_reason)), width="content", help=detail)
     for name, text in group.texts.items():
         if text not in (pair.query, pair.passage):
             lost = group.lost.get(name)
-            draw_text(text, label=name + (f" · {reason_text(lost)}" if lost else ""))
+            label = name + (f" · {reason_text(lost)}" if lost else "")
+            draw_text(text, label=label, meaning=run.meanings[name])

@@ -10,7 +10,7 @@ from curation.rules.language import name_of
 from db.shape import Role
 
 EVENLY_OVER: Final = {
-    "scenario": "the three kinds of triplet",
+    "scenario": "the kinds of triplet",
     "source": "sources",
     "verdict": "kept and dropped groups",
 }
@@ -31,8 +31,10 @@ def sampled_sentence(
     if settings.get("sampling") == "file":
         names = ", ".join(settings.get("questions", ()))
         return f"Items are all rows of {settings['file']}, with its questions ({names})."
+    others = {role: f"of “{role.replace('_', ' ')}”" for role in scenarios}
+    named = {role: TRIPLETS.get(role, words) for role, words in (TRIPLETS | others).items()}
     parts = [
-        [f"{scenarios[role]} {words}" for role, words in TRIPLETS.items() if scenarios.get(role)],
+        [f"{scenarios[role]} {words}" for role, words in named.items() if scenarios.get(role)],
         [f"{count} from {verdict} groups" for verdict, count in verdicts.items()],
     ]
     sources = settings.get("sources", {})

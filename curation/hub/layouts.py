@@ -84,7 +84,7 @@ class Wanted:
             )
 
 
-def layout_of(files: Sequence[Path], wanted: Wanted, shape: Shape = INF_IR) -> str:
+def layout_of(files: Sequence[Path], wanted: Wanted, shape: Shape) -> str:
     """The layout of the files, by their first rows; `shape` is that of groups.
 
     Raises Refused with the columns there are, and BadInput for a mapping of or to a column that

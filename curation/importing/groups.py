@@ -87,7 +87,7 @@ def import_groups(
     skip_bad: bool = False,
     imported_by: str = "",
     progress: Progress | None = None,
-    shape: Shape = INF_IR,
+    shape: Shape,
     record: Recorder | None = None,
 ) -> GroupImport:
     """Import the groups of the files, of one shape, into the dataset `name`, as one run of it.
@@ -128,7 +128,7 @@ def import_groups(
     return report
 
 
-def parse_group(values: dict[str, Any], default_id: str, shape: Shape = INF_IR) -> GroupRow:
+def parse_group(values: dict[str, Any], default_id: str, shape: Shape) -> GroupRow:
     """A row as a group. Raises BadValue with the reason."""
     texts: dict[str, str] = {}
     listed: dict[str, str] = values.pop(LISTED, {})
@@ -308,8 +308,8 @@ def run_of_files(
     origin: str,
     imported_by: str,
     *,
+    shape: Shape,
     offline: bool = False,
-    shape: Shape = INF_IR,
 ) -> int:
     """The run of these files: the existing one, or a new one. Does not commit."""
     body = {

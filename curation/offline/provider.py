@@ -7,7 +7,7 @@ Validations that arrive together are embedded together, in a thread.
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -19,13 +19,30 @@ from curation.offline.writing import CannotWrite, Writer
 from curation.providers.provider import Answer, ProviderState, Request, RowFailed
 from curation.recipe.tasks import tasks_of
 from db.question import NO, YES, Question
-from db.shape import INF_IR, GroupText, ListText
+from db.shape import GroupText, ListText, Shape
 from db.store.store import Store
 
 AT_ONCE = 1024
 QUIET_SECONDS = 0.05
 YES_FROM = 0.5  # of the cosine
-POSITIVE = "positive"  # the scenario whose instruction the rules know
+
+
+Rule = Callable[[str, str], str]
+
+
+def _rules_of(writer: Writer, shape: Shape) -> dict[str, Rule]:
+    """What writes a text of the shape, by sign: the first scenario's instruction, and what differs
+    from it in the next scenario of its query and in the first one with another query."""
+    found: dict[str, Rule] = {shape.first.instruction.sign: writer.instruction_positive}
+    if shape.other_instruction is not None:
+        other = shape.all_scenarios[shape.other_instruction]
+        found[other.instruction.sign] = writer.instruction_negative
+        found[other.passage.sign] = writer.passage_instruction_negative
+    if shape.other_query is not None:
+        other = shape.all_scenarios[shape.other_query]
+        found[other.query.sign] = writer.query_negative
+        found[other.passage.sign] = writer.passage_query_negative
+    return found
 
 
 class OfflineProvider:
@@ -37,10 +54,11 @@ class OfflineProvider:
     budget_seconds = 1.0
 
     def __init__(
-        self, store: Store, vocabulary: Vocabulary, *, seed: int, judge_model: str
+        self, store: Store, vocabulary: Vocabulary, *, shape: Shape, seed: int, judge_model: str
     ) -> None:
         self._parameters = {"seed": seed, "vocabulary": vocabulary.sha256}
         self._writer = Writer(vocabulary, seed)
+        self._tasks, self._rules = tasks_of(shape), _rules_of(self._writer, shape)
         self._judge = EmbeddingJudge(store, judge_model)
         self._waiting: list[tuple[ItemView, asyncio.Future[Choice]]] = []
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="judge")
@@ -52,23 +70,12 @@ class OfflineProvider:
             return await self._judged(request)
         if request.question is not None:
             return await self._checked(request, request.question)
-        if request.texts:
-            return self._texts(request)
-        write = getattr(self._writer, request.task, None)
-        if write is None or request.task not in tasks_of(INF_IR):
-            raise RowFailed("no_rule_fits", f"there is no offline rule for {request.task}")
-        query, document = request.inputs["query_positive"], request.inputs["document"]
-        assert isinstance(query, str) and isinstance(document, str)
-        try:
-            text = write(query, document)
-        except CannotWrite as error:
-            raise RowFailed(error.reason, str(error)) from error
-        return Answer(f"{request.gives}: {text}")
+        return self._texts(request)
 
     def _texts(self, request: Request) -> Answer:
-        """The texts of a step: by what is claimed of them, as far as a rule can write it."""
+        """The texts of a task: by what is claimed of them, as far as a rule can write it."""
         written: dict[str, str | list[str]] = {}
-        for text in request.texts:
+        for text in self._tasks[request.task].texts:
             try:
                 found = self._of_slot(text, *request.pair)
             except CannotWrite as error:
@@ -86,9 +93,9 @@ class OfflineProvider:
     def _of_slot(self, text: GroupText, query: str, passage: str) -> list[str]:
         writer = self._writer
         if not isinstance(text, ListText):
-            if text.introduced_by == POSITIVE and text.field == "instruction":
-                return [writer.instruction_positive(query, passage)]
-            raise CannotWrite(f"there is no offline rule for {text.label}")
+            if text.sign not in self._rules:
+                raise CannotWrite(f"there is no offline rule for {text.label}")
+            return [self._rules[text.sign](query, passage)]
         if text.stands_in_for:
             return [writer.passage_again(query, passage)]
         if text.grade == 1:

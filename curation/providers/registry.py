@@ -76,6 +76,7 @@ def _offline(setting: WorkerSetting) -> Provider:
     return OfflineProvider(
         setting.store,
         vocabulary,
+        shape=setting.recipe.shape,
         seed=setting.run.seed,
         judge_model=setting.recipe.judge_model,
     )

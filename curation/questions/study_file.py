@@ -32,7 +32,7 @@ from db.errors import BadInput, BadRow, BadRows
 from db.events import record_event
 from db.rows import Row
 from db.run.new_items import insert_items, store_questions
-from db.shape import TAKEN_ROLES
+from db.shape import INF_IR, TAKEN_ROLES
 from db.study.examples import example_texts
 from db.study.studies import open_study
 from db.tables import Dataset, Group, Pair, Passage, Run, Study, StudyItem, utc_now
@@ -115,7 +115,7 @@ def study_from_file(
     records = read_records(path, questions.entries, known=example_texts(session))
     name = name or questions.name or path.stem
     dataset = _new_dataset(session, name, path)
-    run_id = run_of_files(session, dataset.id, [path], path.name, created_by)
+    run_id = run_of_files(session, dataset.id, [path], path.name, created_by, shape=INF_IR)
     run = session.get_one(Run, run_id)
     run.status, run.finished_at = "done", utc_now()
     stored = store_questions(session, [each.question for each in questions.entries])

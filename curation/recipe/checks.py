@@ -106,8 +106,11 @@ def check_from(body: Mapping[str, Any], shape: Shape, where: str) -> Check:
     over, given = (_texts(body, key, shape, where) for key in ("over", "with"))
     if not over or len({text.field for text in over}) > 1:
         what = "over names the texts it is asked about, one or more of one field"
+        one = next((sign for sign in body.get("expected", ()) if sign in shape.slots), None)
         raise BadInput(
-            f"{where}: {what}", f'write over = ["{_one_of(shape)}"]', code="check_over_invalid"
+            f"{where}: {what}",
+            f'write over = ["{one or _one_of(shape)}"]',
+            code="check_over_invalid",
         )
     several = next((text for text in given if isinstance(text, ListText)), None)
     if several is not None:

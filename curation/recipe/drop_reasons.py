@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from db.question import CHECK
-from db.shape import INF_IR, SPARE, STANDS_IN, TAKEN_OUT
+from db.shape import SPARE, STANDS_IN, TAKEN_OUT
 
 
 class Reason(NamedTuple):
@@ -50,18 +50,12 @@ DROP_REASONS: Final[dict[str, Reason]] = {
     TAKEN_OUT: Reason("a person took it out of the group", ""),
     STANDS_IN: Reason("it took the place of a text that failed", ""),
     "personal_data": Reason("the text holds what looks like personal data", _PROMPT),
-    "language_changed": Reason("the text is in another language than P+", _PROMPT),
+    "language_changed": Reason("the text is in another language than its pair", _PROMPT),
     "language_not_named": Reason("the instruction does not name the programming language", _PROMPT),
     "no_language": Reason("the pair has no programming language", "import pairs with a language"),
     "quotes_instruction": Reason("the passage quotes its instruction", _PROMPT),
     "judge_none": Reason("the judge found no passage that fits", _JUDGE),
     "judge_ambiguous": Reason("the judge found several passages that fit", _JUDGE),
-    **{
-        MISSED + role: Reason(
-            f"the judge chose another passage than {scenario.passage.sign}", _JUDGE
-        )
-        for role, scenario in INF_IR.scenarios.items()
-    },
     "no_rule_fits": Reason(
         "the offline rules find nothing in the pair to ask for, or to put in its place",
         "a language model has no such limit: choose another provider",
@@ -87,10 +81,10 @@ DROP_REASONS: Final[dict[str, Reason]] = {
 
 def find_reason(reason: str) -> Reason | None:
     """A drop reason, of any shape's scenarios and checks; None for an unknown one."""
-    if reason not in DROP_REASONS and reason.startswith(CHECK):
+    if reason.startswith(CHECK):
         name = reason.removeprefix(CHECK)
         return Reason(f"an answer to the check “{name}” is not the expected one", _JUDGE)
-    if reason not in DROP_REASONS and reason.startswith(MISSED):
+    if reason.startswith(MISSED):
         role = reason.removeprefix(MISSED).replace("_", " ")
         return Reason(f"the judge chose another passage than that of “{role}”", _JUDGE)
     return DROP_REASONS.get(reason)

@@ -42,7 +42,7 @@ from curation.recipe.tasks import VALIDATION as VALIDATING
 from curation.recipe.tasks import Task, TaskSpec, tasks_of
 from db.corpus.datasets import text_sha256
 from db.errors import BadInput, Refused
-from db.shape import INF_IR, Shape, shape_in
+from db.shape import Shape, shape_in
 
 FOLDER = Path(__file__).parent / "recipes"
 OF_CHECKS = "checks."  # such settings are of [checks.NAME]: checks.NAME.expected.SIGN, ….votes
@@ -79,11 +79,11 @@ class Recipe:
     name: str
     description: str
     stages: dict[Task, Stage]
+    shape: Shape
     validation: Validation = field(default_factory=Validation)
     filters: Filters = field(default_factory=Filters)
     endpoints: tuple[str, ...] = ()
     server_group: str = ""
-    shape: Shape = INF_IR
     checks: tuple[Check, ...] = ()
     vary: Vary = field(default_factory=dict)
 

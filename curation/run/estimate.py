@@ -19,7 +19,7 @@ from curation.recipe.recipe import Recipe, load_recipe
 from curation.recipe.tasks import GIVES, JUDGED, VALIDATION, Task
 from db.run.new_items import in_order_of_roles
 from db.run.runs import shapes_of
-from db.shape import INF_IR, ListText
+from db.shape import ListText
 from db.tables import Call, Group, Item, Pair, Passage
 
 CHARACTERS_PER_TOKEN = 4.0
@@ -211,7 +211,9 @@ def judging_prices(
     length.
     """
     wanted, prices = sorted(set(models)), load_prices()
-    shape = shapes_of(session, [run_id]).get(run_id, INF_IR)
+    nothing = (None, f"run {run_id} has no items to estimate lengths from")
+    if (shape := shapes_of(session, [run_id]).get(run_id)) is None:
+        return dict.fromkeys(wanted, nothing)
     items = session.execute(
         select(Item.instruction, Item.query, Item.candidates)
         # in the items' order from the run's first group on: a join would be sorted whole
@@ -224,7 +226,7 @@ def judging_prices(
         .limit(ITEMS_READ)
     ).all()
     if not items:
-        return dict.fromkeys(wanted, (None, f"run {run_id} has no items to estimate lengths from"))
+        return dict.fromkeys(wanted, nothing)
     ids = {entry["passage_id"] for _, _, candidates in items for entry in candidates}
     rows = session.execute(
         select(Passage.id, func.length(Passage.text).label("characters")).where(Passage.id.in_(ids))

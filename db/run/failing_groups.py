@@ -5,7 +5,6 @@ Both are part of a run's queue (`db.run.group_queue`): an open group is one that
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Select, bindparam, delete, exists, func, or_, select, update
 from sqlalchemy.orm import Session
@@ -32,14 +31,6 @@ SLICE = 500  # groups per statement: SQLite takes 32,766 bound values in one
 # such drop reasons are a judge's choice, no one answer's fault
 BY_JUDGE = ("judge_", CHECK, TOO_FEW)
 _GROUP = Base.metadata.tables[Group.__tablename__]
-
-
-@dataclass(frozen=True)
-class Reopened:
-    """How many dropped groups wait again, and how many stay as people or releases refer to them."""
-
-    opened: int
-    left_alone: int
 
 
 def add_failed_attempts(session: Session, group_id: int, attempts: int) -> int:
@@ -69,7 +60,7 @@ def others_finished_since(session: Session, run_id: int, group_id: int) -> bool:
     return session.scalar(finished.limit(1)) is not None
 
 
-def reopen_dropped(session: Session, run_id: int, reason: str) -> Reopened:
+def reopen_dropped(session: Session, run_id: int, reason: str) -> None:
     """Let the groups dropped for a reason wait again; the answers that led to the drop are not
     used another time.
 
@@ -96,7 +87,6 @@ def reopen_dropped(session: Session, run_id: int, reason: str) -> Reopened:
     shape = shape_of(session, run_id)
     for start in range(0, len(free), SLICE):
         _reopen(session, free[start : start + SLICE], reason, shape)
-    return Reopened(len(free), len(dropped) - len(free))
 
 
 def _dropped(run_id: int, reason: str) -> Select[int]:

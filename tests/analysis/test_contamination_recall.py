@@ -24,6 +24,7 @@ from analysis.text.sharing import (
     what_is_found,
 )
 from db.corpus.texts import CorpusText
+from db.shape import INF_IR
 
 ROOT = Path(__file__).resolve().parents[2]
 # by its path: with bench/ on the path its analysis.py would replace the package
@@ -149,8 +150,9 @@ def test_paraphrases_are_reported_with_model_and_threshold_within_their_field() 
         "mine",
         "dataset",
         [CorpusText("query", "positive", row["paraphrase"], n) for n, row in enumerate(rows)],
+        shape=INF_IR,
     )
-    theirs = Corpus("eval", "published", [query(row["query"]) for row in rows])
+    theirs = Corpus("eval", "published", [query(row["query"]) for row in rows], shape=INF_IR)
     how = Paraphrases(encode, "mini", THRESHOLD)
     found = describe_contamination([ours], [theirs], how)
     assert found.paraphrases == ParaphrasedBy(model="mini", threshold=THRESHOLD)
@@ -158,7 +160,9 @@ def test_paraphrases_are_reported_with_model_and_threshold_within_their_field() 
     assert len(found.groups) >= 32
     without = describe_contamination([ours], [theirs])
     assert without.paraphrases is None and "paraphrase" not in without.how
-    other = Corpus("eval", "published", [CorpusText("instruction", "positive", rows[0]["query"])])
+    other = Corpus(
+        "eval", "published", [CorpusText("instruction", "positive", rows[0]["query"])], shape=INF_IR
+    )
     assert describe_contamination([ours], [other], how).overlapping == 0
 
 

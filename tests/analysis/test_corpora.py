@@ -86,8 +86,8 @@ def test_filtered_and_unfiltered_stand_side_by_side(sqlite_store: Store) -> None
 
 
 def test_another_text_or_model_is_another_analysis() -> None:
-    corpus = Corpus("c", "texts", [CorpusText("text", "text", "a")])
-    other = Corpus("c", "texts", [CorpusText("text", "text", "b")])
+    corpus = Corpus("c", "texts", [CorpusText("text", "text", "a")], shape=INF_IR)
+    other = Corpus("c", "texts", [CorpusText("text", "text", "b")], shape=INF_IR)
     same = corpora_sha256([corpus], {"model": "m"})
     assert same == corpora_sha256([corpus], {"model": "m"})
     assert len({same, corpora_sha256([other], {"model": "m"}), corpora_sha256([corpus], {})}) == 3
@@ -237,8 +237,10 @@ def test_the_numbers_of_a_map_say_who_covers_whom() -> None:
     texts = [f"text {n}" for n in range(360)]
     vectors = dict(zip(texts, circle, strict=True))
     places = dict(zip(texts, circle[:, :2], strict=True))
-    whole = Corpus("whole", "texts", [CorpusText("text", "text", text) for text in texts])
-    half = Corpus("half", "texts", whole.texts[:180])
+    whole = Corpus(
+        "whole", "texts", [CorpusText("text", "text", text) for text in texts], shape=INF_IR
+    )
+    half = Corpus("half", "texts", whole.texts[:180], shape=INF_IR)
     found = coverage_numbers([whole, half], places, vectors, seed=0)
     assert found.fields["text"]["whole"].occupied_share == 1.0
     assert 0.4 < found.fields["text"]["half"].occupied_share < 0.6
@@ -260,7 +262,10 @@ def test_a_map_and_its_numbers_made_in_parts_are_those_made_at_once(
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     texts = [f"{word} and {n}" for n in range(100) for word in ("bees", "tea", "the Honig")]
     rows = [CorpusText("text", ("one", "two")[n % 2], text) for n, text in enumerate(texts)]
-    corpora = [Corpus("first", "texts", rows), Corpus("second", "texts", rows[40:180])]
+    corpora = [
+        Corpus("first", "texts", rows, shape=INF_IR),
+        Corpus("second", "texts", rows[40:180], shape=INF_IR),
+    ]
     by_text = ByText(texts, vectors)
 
     def made() -> tuple[Any, CoverageNumbers]:
@@ -299,8 +304,10 @@ def test_a_random_part_of_a_corpus_has_the_shares_of_its_halves() -> None:
     texts = [f"text {n}" for n in range(900)]
     vectors = dict(zip(texts, points, strict=True))
     places = dict(zip(texts, points[:, :2], strict=True))
-    whole = Corpus("whole", "texts", [CorpusText("text", "text", text) for text in texts])
-    part = Corpus("part", "texts", whole.texts[:200])
+    whole = Corpus(
+        "whole", "texts", [CorpusText("text", "text", text) for text in texts], shape=INF_IR
+    )
+    part = Corpus("part", "texts", whole.texts[:200], shape=INF_IR)
     found = coverage_numbers([whole, part], places, vectors, seed=0)
     assert found.fields["text"]["part"].hull_share < 0.75  # what grows with size
     for row in found.covered:

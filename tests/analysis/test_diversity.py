@@ -14,6 +14,7 @@ from analysis.text.diversity import (
 )
 from analysis.text.diversity_tables import number_rows, published_rows
 from db.corpus.texts import CorpusText
+from db.shape import INF_IR
 
 WORDS = ["bee", "river", "violin", "bread", "comet"]
 
@@ -25,7 +26,9 @@ def vectors(texts: list[str]) -> np.ndarray:
 
 def corpus(name: str, queries: list[str], passages: list[str] = ()) -> Corpus:  # type: ignore[assignment]
     rows = [CorpusText("query", "positive", text) for text in queries]
-    return Corpus(name, "texts", rows + [CorpusText("passage", "positive", t) for t in passages])
+    return Corpus(
+        name, "texts", rows + [CorpusText("passage", "positive", t) for t in passages], shape=INF_IR
+    )
 
 
 def test_the_numbers_of_texts_worked_by_hand() -> None:
@@ -42,7 +45,7 @@ def test_the_numbers_of_texts_worked_by_hand() -> None:
 
 def test_a_field_is_the_whole_of_its_roles() -> None:
     rows = [CorpusText("query", "positive", "bee"), CorpusText("query", "query_negative", "river")]
-    found = describe_corpus(Corpus("c", "dataset", rows), vectors).fields["query"]
+    found = describe_corpus(Corpus("c", "dataset", rows, shape=INF_IR), vectors).fields["query"]
     assert found.texts == 2
     assert found.aps == 0.0
     assert found.by_role["positive"].aps is None

@@ -9,6 +9,7 @@ from analysis.text.near_duplicates import jaccard, near_pairs, normal_form
 from analysis.text.overlap import overlaps
 from analysis.text.sharing import describe_contamination, describe_duplicates
 from db.corpus.texts import CorpusText
+from db.shape import INF_IR
 
 DESCRIPTION = "Identify organizations that participate in international criminal activity abroad."
 NARRATIVE = (
@@ -96,22 +97,36 @@ def test_near_pairs_are_those_of_all_pairs_compared() -> None:
 
 def test_contaminated_groups_are_named_with_the_texts() -> None:
     ours = Corpus(
-        "mine", "dataset", [passage(LONG, 4), passage(LONG, 7), passage("bees make honey", 9)]
+        "mine",
+        "dataset",
+        [passage(LONG, 4), passage(LONG, 7), passage("bees make honey", 9)],
+        shape=INF_IR,
     )
-    theirs = Corpus("eval", "published", [passage(LONG.upper()), query("bees make honey")])
+    theirs = Corpus(
+        "eval", "published", [passage(LONG.upper()), query("bees make honey")], shape=INF_IR
+    )
     found = describe_contamination([ours], [theirs])
     assert found.groups == (4, 7, 9)
     assert found.how == {"exact": 1, "normalised": 1}
     first = found.pairs[0]
     assert (first.how, first.text, first.groups) == ("exact", "bees make honey", (9,))
     assert first.against.corpus == "eval"
-    nothing = describe_contamination([ours], [Corpus("eval", "texts", [query("unrelated")])])
+    nothing = describe_contamination(
+        [ours], [Corpus("eval", "texts", [query("unrelated")], shape=INF_IR)]
+    )
     assert (nothing.overlapping, nothing.groups, nothing.pairs) == (0, (), ())
 
 
 def test_near_duplicates_are_counted_per_field_and_between_corpora() -> None:
-    one = Corpus("a", "dataset", [passage(LONG, 1), passage(LONG, 2), query("bees"), query("tea")])
-    two = Corpus("b", "dataset", [passage(LONG.upper()), query("Bees"), query("BEES!")])
+    one = Corpus(
+        "a",
+        "dataset",
+        [passage(LONG, 1), passage(LONG, 2), query("bees"), query("tea")],
+        shape=INF_IR,
+    )
+    two = Corpus(
+        "b", "dataset", [passage(LONG.upper()), query("Bees"), query("BEES!")], shape=INF_IR
+    )
     found = describe_duplicates([one, two])
     assert found.fields["passage"] == FieldClusters(clusters=1, texts=2, repeated=1, between=1)
     assert found.fields["query"] == FieldClusters(clusters=1, texts=3, repeated=2, between=1)

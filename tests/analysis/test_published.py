@@ -148,6 +148,35 @@ def test_instructir_mair_bright_and_plain_files_are_known(tmp_path: Path) -> Non
     ]
 
 
+def test_a_release_of_another_shape_is_read_by_its_manifest(tmp_path: Path) -> None:
+    """Its columns may be called as those of pairs, or as some of InF-IR's."""
+    for query in ("query", "query_positive"):
+        columns = {"Q": query, "P": "passage", "S": "searcher", "D": "instruction_negative"}
+        kinds = {"Q": "query", "P": "passage", "S": "instruction", "D": "instruction"}
+        texts: list[dict[str, Any]] = [
+            {"sign": one, "field": kinds[one], "column": name, "from_source": one in "QP"}
+            for one, name in columns.items()
+        ]
+        texts.append({"sign": "N", "field": "passage", "column": "other"})
+        scenarios = [
+            {"role": "searcher", "instruction": "S", "query": "Q", "passage": "P"},
+            {"role": "stranger", "instruction": "D", "query": "Q", "passage": "N"},
+        ]
+        folder = tmp_path / query
+        row = {name: sign for sign, name in columns.items()} | {"other": "N"}
+        file = write(folder / "data" / "train.jsonl", [row])
+        manifest = {"shape": {"texts": texts, "scenarios": scenarios}}
+        (folder / "release.json").write_text(json.dumps(manifest))
+        for path in (folder, file):
+            assert texts_of(path) == [
+                ("query", "searcher", "Q"),
+                ("passage", "searcher", "P"),
+                ("instruction", "searcher", "S"),
+                ("instruction", "stranger", "D"),
+                ("passage", "stranger", "N"),
+            ]
+
+
 def test_a_passage_of_many_rows_is_listed_once_and_a_query_every_time(tmp_path: Path) -> None:
     rows = [{"query": "q", "passage": "p"}, {"query": "q", "passage": "p"}]
     assert [field for field, _, _ in texts_of(write(tmp_path / "p.jsonl", rows))] == [

@@ -14,6 +14,7 @@ from analysis.files.corpora import Corpus, load_corpora
 from analysis.text.sharing import describe_contamination, describe_duplicates
 from app.kit.figure import frame_as_csv
 from db.corpus.texts import CorpusText
+from db.shape import INF_IR
 from db.store.store import Store
 
 SHOWN = {"plotly_chart", "dataframe", "bidi_component"}
@@ -69,7 +70,12 @@ def test_diversity_and_overlaps(sqlite_store: Store) -> None:
     shown_and_offered(open_page("diversity"), 7)
     with sqlite_store.read() as session:
         corpora = load_corpora(session, {"datasets": ["demo"]})
-    bees = Corpus("followir", "published", [CorpusText("query", "positive", "What about BEES 0?")])
+    bees = Corpus(
+        "followir",
+        "published",
+        [CorpusText("query", "positive", "What about BEES 0?")],
+        shape=INF_IR,
+    )
     kept(sqlite_store, {"datasets": ["demo"]}, describe_duplicates(corpora))
     against = {"datasets": ["demo"], "what": "contamination", "against": ["/e/queries.jsonl"]}
     kept(sqlite_store, against, describe_contamination(corpora, [bees]))

@@ -25,6 +25,7 @@ from app.operations import analyses
 from db.corpus.texts import CorpusText
 from db.errors import BadInput, Refused
 from db.people.rights import Rights
+from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Job
 
@@ -110,7 +111,7 @@ def test_results_come_before_the_form_that_makes_the_next(sqlite_store: Store) -
 def test_a_corpus_of_one_text_has_reasons_and_no_number(sqlite_store: Store) -> None:
     grown(sqlite_store, groups=2)
     result = described(sqlite_store, datasets=["demo"])
-    one = Corpus("one", "texts", [CorpusText("text", "text", "a b c")])
+    one = Corpus("one", "texts", [CorpusText("text", "text", "a b c")], shape=INF_IR)
     vectors = np.ones((1, 1), dtype=np.float32)
     corpora = (*result.corpora, describe_corpus(one, lambda texts: vectors))
     both = result.model_copy(update={"corpora": corpora})
@@ -141,7 +142,10 @@ def test_clusters_and_offending_pairs_are_listed_with_their_groups(sqlite_store:
     with sqlite_store.read() as session:
         corpora = load_corpora(session, {"datasets": ["demo"]})
     evaluation = Corpus(
-        "followir", "published", [CorpusText("query", "positive", "What about BEES 0?")]
+        "followir",
+        "published",
+        [CorpusText("query", "positive", "What about BEES 0?")],
+        shape=INF_IR,
     )
     config = {"datasets": ["demo"], "what": "contamination", "against": ["/e/queries.jsonl"]}
     kept(sqlite_store, {"datasets": ["demo"]}, describe_duplicates(corpora))

@@ -51,7 +51,7 @@ def test_strata_are_chosen_and_kept_with_the_study(sqlite_store: Store) -> None:
     draw(page)
     study, items = the_study(sqlite_store)
     assert (study.seed, study.settings["strata"], len(items)) == (9, ["scenario", "verdict"], 4)
-    over = "the three kinds of triplet and kept and dropped groups"
+    over = "the kinds of triplet and kept and dropped groups"
     assert f"Items were chosen at random, as evenly as possible over {over}: " in plainly(page)
     assert "Seed 9 repeats the choice." in plainly(page)
 
@@ -60,7 +60,7 @@ def test_how_items_were_chosen_is_one_sentence_without_words_of_the_code() -> No
     scenarios = {"positive": 4, "instruction_negative": 3, "query_negative": 3}
     evenly = {"sampling": "stratified", "strata": ["scenario"], "apart_from": [1]}
     assert sampled_sentence(evenly, 1, scenarios, {"kept": 10}) == (
-        "Items were chosen at random, as evenly as possible over the three kinds of triplet, from "
+        "Items were chosen at random, as evenly as possible over the kinds of triplet, from "
         "no group of study 1: 4 with the real pair, 3 with another instruction, 3 with another "
         "query; 10 from kept groups. Seed 1 repeats the choice."
     )
@@ -74,6 +74,9 @@ def test_how_items_were_chosen_is_one_sentence_without_words_of_the_code() -> No
     disputed = {"sampling": "disagreement", "of_study": 3}
     found = sampled_sentence(disputed, 0, {"query_negative": 1}, {"dropped": 1})
     assert "chosen where the judges of study 3 disagree most: 1 with another query" in found
+    of_another_shape = {"searcher": 2, "other_searcher": 1}
+    found = sampled_sentence({"sampling": "random"}, 0, of_another_shape, {})
+    assert "at random: 2 of “searcher”, 1 of “other searcher”." in found
     listed = sampled_sentence({"sampling": "list", "file": "the list"}, 0, {"positive": 1}, {})
     assert listed == "Items were taken from the list: 1 with the real pair."
     of_file = {"sampling": "file", "file": "tea.jsonl", "questions": ["query_ok", "role"]}

@@ -34,9 +34,9 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
 def test_published_groups_become_a_run_and_again_adds_nothing(store: Store, tmp_path: Path) -> None:
     file = write(tmp_path / "msmarco.jsonl", [row(n) for n in range(5)])
     options: dict[str, Any] = {"name": "inf-ir", "files": [file], "origin": "msmarco.jsonl"}
-    first = import_groups(store, licence="cc-by-4.0", **options)
+    first = import_groups(store, licence="cc-by-4.0", **options, shape=INF_IR)
     assert (first.imported, first.unchanged) == (5, 0)
-    again = import_groups(store, **options)
+    again = import_groups(store, **options, shape=INF_IR)
     assert (again.run_id, again.imported, again.unchanged) == (first.run_id, 0, 5)
     with store.read() as session:
         told = funnel(session, first.run_id)
@@ -64,7 +64,7 @@ def test_a_release_comes_into_another_data_set_with_its_ids_and_its_offline_labe
     make_run(store)
     export(store, tmp_path / "out", include_dropped=True)
     file = tmp_path / "out" / "data" / "books-00000-of-00001.parquet"
-    done = import_groups(store, name="copy", files=[file], origin="a release")
+    done = import_groups(store, name="copy", files=[file], origin="a release", shape=INF_IR)
     assert done.imported == 6
     again = export(store, tmp_path / "again", dataset="copy", include_dropped=True)
     assert again["offline"] is True and again["groups"] == 6
@@ -79,16 +79,18 @@ def test_a_bad_group_is_told_with_its_line_and_nothing_is_imported(
     file = write(tmp_path / "groups.jsonl", rows)
     options: dict[str, Any] = {"name": "inf-ir", "files": [file], "origin": "o"}
     with pytest.raises(BadRows) as caught:
-        import_groups(sqlite_store, **options)
+        import_groups(sqlite_store, **options, shape=INF_IR)
     assert [(bad.line, bad.reason) for bad in caught.value.rows] == [
         (2, "no `query_negative`: every group needs the 7 texts of InF-IR"),
         (4, "duplicate query_id 'x' with other texts"),
     ]
     assert count_rows(sqlite_store, "dataset") == 0
-    done = import_groups(sqlite_store, skip_bad=True, **options)
+    done = import_groups(sqlite_store, skip_bad=True, **options, shape=INF_IR)
     assert (done.imported, len(done.skipped)) == (2, 2)
     with pytest.raises(BadInput, match="no rows"):
-        import_groups(sqlite_store, **options | {"files": [write(tmp_path / "e.jsonl", [])]})
+        import_groups(
+            sqlite_store, **options | {"files": [write(tmp_path / "e.jsonl", [])]}, shape=INF_IR
+        )
 
 
 def test_the_commands_import_groups_from_a_file_and_from_the_hub(

@@ -366,7 +366,7 @@ def test_a_pull_proposes_names_too(tmp_path: Path) -> None:
 
     file = of_lines(tmp_path / "train.jsonl", {"prompt": "q", "completion": "a"})
     with pytest.raises(Refused, match="`column=query=prompt` `column=passage=completion`"):
-        layout_of([file], Wanted())
+        layout_of([file], Wanted(), shape=INF_IR)
 
 
 # ---- encodings, with a notice

@@ -232,7 +232,7 @@ def test_a_name_of_the_hub_is_never_taken_for_a_folder_of_the_same_name(
 def test_layouts_are_found_without_reading_more_than_the_first_row(tmp_path: Path) -> None:
     for rows, layout in ((PROMPTRIEVER, "promptriever"), (FOLLOWIR, "followir")):
         folder = folder_of(tmp_path, rows)
-        assert layout_of([folder / "train.jsonl"], Wanted()) == layout
+        assert layout_of([folder / "train.jsonl"], Wanted(), shape=INF_IR) == layout
 
 
 @pytest.mark.long

@@ -15,7 +15,9 @@ from shaped_recipes import write_recipe
 from sqlalchemy import select
 from study_world import sampled_study
 
+from curation.importing.importing import import_dataset
 from curation.judging.gold_item_file import add_from_file, template_rows
+from curation.recorded.recording import SHIPPED
 from db.errors import BadRows
 from db.run.group_detail import get_group
 from db.run.position_bias import position_bias
@@ -114,3 +116,19 @@ def test_a_study_of_another_shape_takes_gold_and_is_filtered_by_its_own_scenario
     page = open_page("agreement", study=str(study_id))
     roles = next(each for each in page.get("button_group") if each.key == "agreement.scenarios")
     assert not page.exception and len(roles.value) == 2
+
+
+@pytest.mark.parametrize("query", ["query_positive", "question"])
+def test_the_offline_rules_write_what_a_shape_says_whatever_its_names(
+    sqlite_store: Store, tmp_path: Path, query: str
+) -> None:
+    """A column may be called as InF-IR's beside others that are not."""
+    recipe = write_recipe(tmp_path, "two")
+    for file in filter(Path.is_file, tmp_path.iterdir()):
+        file.write_text(file.read_text().replace("query_positive", query))
+    demo = SHIPPED.parent
+    import_dataset(
+        sqlite_store, name="demo", pairs=demo / "pairs.jsonl", passages=demo / "passages.jsonl"
+    )
+    result = run_curation(sqlite_store, dataset="demo", provider="offline", recipe=recipe, limit=40)
+    assert result["status"] == "done" and result["kept"] >= 5, result["dropped"]

@@ -292,6 +292,8 @@ def test_every_drop_reason_is_shown_in_words_and_an_unknown_one_by_its_name() ->
     assert reason_text("judge_missed_role_play") == (
         "the judge chose another passage than that of “role play”"
     )
+    # the text of this scenario is another one in each shape
+    assert reason_text("judge_missed_positive").endswith("than that of “positive”")
     for reason in ("judge_missed_role_play", f"{CHECK}fits"):
         assert "look at dropped groups" in what_to_change(1, {reason: 2})
 

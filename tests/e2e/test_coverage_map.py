@@ -18,6 +18,7 @@ from analysis.map.density import thin_rows
 from analysis.map.shapes import rows_inside
 from db.corpus.texts import CorpusText
 from db.outcome.analyses import store_analysis
+from db.shape import INF_IR
 from db.store.store import Store
 
 pytestmark = [
@@ -39,7 +40,12 @@ def points(store: Store) -> pd.DataFrame:
     xy[1 : 2 * HEAP : 2] += (-6, 4)  # where the second corpus is alone
     texts = [f"text {number} {NASTY}" for number in range(POINTS)]
     corpora = [
-        Corpus(name, "dataset", [CorpusText("query", "positive", text) for text in texts[part::2]])
+        Corpus(
+            name,
+            "dataset",
+            [CorpusText("query", "positive", text) for text in texts[part::2]],
+            shape=INF_IR,
+        )
         for part, name in enumerate(("one", "two"))
     ]
     table = points_table(corpora, dict(zip(texts, xy, strict=True)), set())

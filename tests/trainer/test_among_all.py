@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from db.shape import INF_IR
 from trainer.data.groups import Group
 from trainer.evaluate.benchmarks import held_out_benchmark
 from trainer.evaluate.following import bm25_following
@@ -36,7 +37,9 @@ class Drawn:
 
 def groups() -> list[Group]:
     signs = ("Q+", "I+", "P+", "Q-", "I-", "P1-", "P2-")
-    return [Group(str(n), tuple(f"{sign} of {n}" for sign in signs)) for n in range(COUNT)]
+    return [
+        Group(str(n), tuple(f"{sign} of {n}" for sign in signs), shape=INF_IR) for n in range(COUNT)
+    ]
 
 
 def by_loops(model: Drawn, group: Group, passages: list[str]) -> float:
@@ -85,6 +88,7 @@ def word_groups() -> list[Group]:
                 *(f"q{n}", f"i{n}", f"q{n} i{n}"),
                 *(f"r{n}", f"j{n}", f"q{n} j{n}", f"r{n} i{n}"),
             ),
+            shape=INF_IR,
         )
         for n in range(5)
     ]

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from trainer_jobs import claim, config_for
 
+from db.shape import INF_IR
 from db.store.store import Store
 from trainer.data.batches import NOWHERE, build_batch
 from trainer.data.groups import Group, group_of
@@ -22,9 +23,9 @@ MNRL, PROMPTRIEVER = BASELINES["mnrl"], BASELINES["promptriever"]
 
 
 def make_group(number: int, **changes: str) -> Group:
-    names = list(Group("", ROLES).row())
+    names = list(Group("", ROLES, shape=INF_IR).row())
     texts = {name: f"{role}{number}" for name, role in zip(names, ROLES, strict=True)}
-    return group_of(texts | changes, group_id=str(number))
+    return group_of(texts | changes, group_id=str(number), shape=INF_IR)
 
 
 ROWS = [
@@ -142,7 +143,9 @@ def test_promptrievers_gradients_are_right() -> None:
 
 def test_where_all_texts_are_equal_promptriever_has_nothing_to_contrast() -> None:
     same = dict.fromkeys(make_group(1).row(), "x")
-    assert computed(PROMPTRIEVER, [group_of(same)] * 2) == pytest.approx(0.0, abs=1e-6)
+    assert computed(PROMPTRIEVER, [group_of(same, shape=INF_IR)] * 2) == pytest.approx(
+        0.0, abs=1e-6
+    )
 
 
 @pytest.mark.parametrize("name", BASELINES)

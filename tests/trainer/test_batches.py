@@ -2,6 +2,7 @@ import random
 
 import pytest
 
+from db.shape import INF_IR
 from trainer.data.batches import NOWHERE, build_batch
 from trainer.data.groups import Group
 from trainer.objectives.names import OBJECTIVES
@@ -10,7 +11,11 @@ from trainer.settings.template import Template
 
 def make_groups(count: int) -> list[Group]:
     return [
-        Group(str(n), (f"q{n}", f"i{n}", f"p{n}", f"q-{n}", f"i-{n}", f"p1-{n}", f"p2-{n}"))
+        Group(
+            str(n),
+            (f"q{n}", f"i{n}", f"p{n}", f"q-{n}", f"i-{n}", f"p1-{n}", f"p2-{n}"),
+            shape=INF_IR,
+        )
         for n in range(count)
     ]
 
@@ -68,6 +73,6 @@ def test_a_batch_depends_on_its_own_text_not_on_a_global_generator() -> None:
 
 
 def test_a_row_whose_two_instructions_are_equal_has_no_contrast_of_its_own() -> None:
-    group = Group("1", ("q", "i", "p", "q-", "i", "p1", "p2"))
+    group = Group("1", ("q", "i", "p", "q-", "i", "p1", "p2"), shape=INF_IR)
     batch = build_batch([group], Template(), OBJECTIVES["I"], 2)
     assert batch.crossed_of == [[NOWHERE, NOWHERE]] * 3

@@ -5,6 +5,7 @@ from trainer_folders import write_beir, write_followir, write_jsonl, write_judgm
 from trainer_release import write_release
 
 from db.errors import BadInput, NotFound
+from db.shape import INF_IR
 from trainer.data.groups import Group
 from trainer.data.release_files import read_release
 from trainer.evaluate.benchmarks import held_out_benchmark
@@ -63,8 +64,8 @@ def test_held_out_groups_ask_three_questions_each_over_all_their_passages(tmp_pa
 
 def test_equal_questions_of_two_groups_share_their_right_passages() -> None:
     texts = ("q", "i", "P", "q-", "i-", "P1", "P2")
-    one = Group("1", texts)
-    other = Group("2", (*texts[:2], "P'", *texts[3:]))
+    one = Group("1", texts, shape=INF_IR)
+    other = Group("2", (*texts[:2], "P'", *texts[3:]), shape=INF_IR)
     benchmark = held_out_benchmark("x", [one, other])
     assert len(benchmark.corpus) == 4
     assert len(benchmark.judgments["g000000-positive"]) == 2

@@ -6,12 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trainer_release import make_rows, write_release
 
+from db.shape import INF_IR
 from trainer.data.choosing import choose_groups
 from trainer.data.groups import group_key, group_of
 from trainer.launch.plan import groups_of
 from trainer.settings.settings import parse_settings
 
-GROUPS = [group_of(row) for row in make_rows(30)]
+GROUPS = [group_of(row, shape=INF_IR) for row in make_rows(30)]
 
 
 @given(st.integers(1, 40), st.integers(0, 40), st.integers(0, 2**32))

@@ -194,12 +194,12 @@ def test_rows_without_negatives_of_their_own_are_batched_as_before(
     model: SentenceTransformer,
 ) -> None:
     rows = [
-        group_of({text.column: f"{text.sign} {number}" for text in INF_IR.all_texts})
+        group_of({text.column: f"{text.sign} {number}" for text in INF_IR.all_texts}, shape=INF_IR)
         for number in range(3)
     ]
     settings = parse_settings({"objective": "P,I,IQ:multi"})
     tables = make_collator(model, rows, settings)([row.row() for row in rows])["label"]
-    plain = Collator(model, settings.parsed_template, settings.parsed_objective)
+    plain = Collator(model, settings.parsed_template, settings.parsed_objective, shape=INF_IR)
     expected = plain([row.row() for row in rows])["label"]
     assert tables.keys() == expected.keys() and "right_of" not in tables
 

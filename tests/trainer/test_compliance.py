@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from db.errors import BadInput
+from db.shape import INF_IR
 from trainer.data.groups import Group
 from trainer.evaluate.benchmarks import held_out_benchmark
 from trainer.evaluate.following import read_paraphrases, stability_by_group
@@ -82,6 +83,7 @@ GROUPS = [
             f"second{n} second{n} word{n}",
             f"unlike{n} first{n}",
         ),
+        shape=INF_IR,
     )
     for n in range(8)
 ]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from db.shape import INF_IR
 from trainer.data.groups import Group
 from trainer.report.examples import MAX_EXAMPLES, choose_examples, first_of
 
@@ -12,7 +13,7 @@ P, N = "P+", "P1-"
 def group(name: str, length: int = 10, *, same: bool = False) -> Group:
     """Texts in the order of a release: Q+, I+, P+, Q-, I-, P1-, P2-; `length` is that of P+."""
     passage = "p" * length
-    return Group(name, ("q", "i", passage, "Q", "I", passage if same else "n", "m"))
+    return Group(name, ("q", "i", passage, "Q", "I", passage if same else "n", "m"), shape=INF_IR)
 
 
 def scores(under_positive: str, under_negative: str) -> np.ndarray:

@@ -82,6 +82,7 @@ GROUPS = [
             *(f"q{n}", f"i{n}", f"q{n} i{n} x"),
             *(f"r{n}", f"j{n}", f"q{n} j{n} x", f"r{n} i{n} x"),
         ),
+        shape=INF_IR,
     )
     for n in range(5)
 ]
@@ -142,6 +143,7 @@ def test_p_mrr_ranks_one_fixed_list_of_bm25s_best_and_the_group() -> None:
                 *(f"query word{n} shared", f"first{n}", f"right word{n} shared"),
                 *(f"other{n}", f"second{n}", f"wrong{n}", f"unlike{n}"),
             ),
+            shape=INF_IR,
         )
         for n in range(60)
     ]

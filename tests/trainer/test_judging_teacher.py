@@ -43,7 +43,7 @@ def test_groups_that_the_judge_saw_in_part_or_before_an_edit_have_no_scores(tmp_
         judgment(1002, "positive", revision=2, judge="openai:a"),
         *all_of(1003, judge="openai:a"),
     ]
-    groups = [group_of(row, group_id=str(row["group_id"])) for row in make_rows(4)]
+    groups = [group_of(row, group_id=str(row["group_id"]), shape=INF_IR) for row in make_rows(4)]
     judged = with_scores(groups, released(tmp_path, rows), JUDGE, "teacher")
     assert [group.group_id for group in judged if group.judged] == ["1000"]
     first = judged[0].judged

@@ -12,6 +12,7 @@ from trainer_jobs import claim, config_for
 from trainer_release import make_rows
 
 from db.errors import BadInput
+from db.shape import INF_IR
 from db.store.store import Store
 from trainer.data.batches import build_batch
 from trainer.data.groups import Group, group_key, group_of
@@ -24,7 +25,7 @@ from trainer.objectives.names import OBJECTIVES
 from trainer.settings.settings import parse_settings
 from trainer.settings.template import Template
 
-GROUPS = [group_of(row) for row in make_rows(6)]
+GROUPS = [group_of(row, shape=INF_IR) for row in make_rows(6)]
 
 
 class Planted:
@@ -89,7 +90,7 @@ def test_a_passage_of_a_group_with_the_same_query_is_no_negative(tmp_path: Path)
 
 def with_query(group: Group, query: str) -> Group:
     row = group.row() | {"query_positive": query}
-    return group_of(row)
+    return group_of(row, shape=INF_IR)
 
 
 def test_a_group_whose_own_passage_scores_nothing_gets_no_negatives(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from db.shape import INF_IR
 from trainer.data.batches import build_batch
 from trainer.data.groups import Group, group_of
 from trainer.loop.embedding_loss import scores_of_terms
@@ -34,7 +35,7 @@ def make_group(number: int, **changes: str) -> Group:
         "hard_negative_document_1": f"p1-{number}",
         "hard_negative_document_2": f"p2-{number}",
     }
-    return group_of(texts | changes, group_id=str(number))
+    return group_of(texts | changes, group_id=str(number), shape=INF_IR)
 
 
 def unit_vectors(texts: list[str], dtype: torch.dtype = torch.float64) -> Tensor:
@@ -212,5 +213,5 @@ def test_masked_negatives_add_nothing_and_get_no_gradient(name: str) -> None:
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_equal_texts_give_no_loss(name: str) -> None:
     same = dict.fromkeys(make_group(1).row(), "x")
-    rows = [group_of(same, group_id=str(number)) for number in range(3)]
+    rows = [group_of(same, group_id=str(number), shape=INF_IR) for number in range(3)]
     assert computed(OBJECTIVES[name], rows) == pytest.approx(0.0, abs=1e-9)

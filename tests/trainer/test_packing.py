@@ -7,6 +7,7 @@ import pytest
 import torch
 from trainer_release import make_rows
 
+from db.shape import INF_IR
 from trainer.data.batches import PASSAGES, QUERIES, Collator
 from trainer.data.groups import group_of
 from trainer.loop.embedding_loss import EmbeddingLoss
@@ -48,8 +49,8 @@ def build(architecture: str, way: str = "sdpa", **settings: str) -> Any:
 def collators(model: Any, sampled: int = 0) -> tuple[Collator, Collator]:
     objective = OBJECTIVES["P,I:multi"]
     return (
-        Collator(model, Template(), objective, sampled),
-        Collator(model, Template(), objective, sampled, packing=True),
+        Collator(model, Template(), objective, sampled, shape=INF_IR),
+        Collator(model, Template(), objective, sampled, packing=True, shape=INF_IR),
     )
 
 
@@ -57,7 +58,7 @@ def loss_and_gradients(
     model: Any, batch: dict[str, Any], *, texts_at_once: int = 0
 ) -> tuple[float, dict[str, torch.Tensor]]:
     loss = EmbeddingLoss(
-        model, OBJECTIVES["P,I:multi"], temperature=0.05, texts_at_once=texts_at_once
+        model, OBJECTIVES["P,I:multi"], temperature=0.05, texts_at_once=texts_at_once, shape=INF_IR
     )
     columns = [
         {
@@ -282,7 +283,7 @@ def test_where_packing_is_wrong_training_falls_back_with_a_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, way: str
 ) -> None:
     settings = parse_settings({"base_model": "tiny-random-qwen2", "objective": "P,I:multi"})
-    groups = [group_of(row) for row in ragged_rows(3)]
+    groups = [group_of(row, shape=INF_IR) for row in ragged_rows(3)]
     assert make_collator(load_backbone(settings), groups, settings).packing
     break_packing(monkeypatch, way)
     assert not make_collator(load_backbone(settings), groups, settings).packing

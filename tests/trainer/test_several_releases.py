@@ -176,7 +176,7 @@ def test_what_any_release_holds_out_trains_through_none(tmp_path: Path) -> None:
 
 
 def groups_of_rows(rows: list[dict[str, str]]) -> list[Group]:
-    return [group_of(row) for row in rows]
+    return [group_of(row, shape=INF_IR) for row in rows]
 
 
 def held_out_release(
@@ -200,7 +200,7 @@ def test_a_curriculum_without_judgments_is_refused(tmp_path: Path) -> None:
 
 def with_confidences(*values: float | None) -> list[Group]:
     return [
-        Group(str(number), group_of(row).texts, confidence=value)
+        Group(str(number), group_of(row, shape=INF_IR).texts, confidence=value, shape=INF_IR)
         for number, (row, value) in enumerate(zip(ROWS, values, strict=False))
     ]
 

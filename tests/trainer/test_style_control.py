@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from trainer_release import make_rows
 
+from db.shape import INF_IR
 from trainer.data.groups import Group, group_of
 
 
@@ -25,7 +26,7 @@ def groups(count: int, *, planted: bool) -> list[Group]:
             "document_positive": f"{of_passage[0]} {words[1]}",
             "hard_negative_document_1": f"{of_passage[1]} {words[1]}",
         }
-        found.append(group_of(row | texts, group_id=str(number)))
+        found.append(group_of(row | texts, group_id=str(number), shape=INF_IR))
     return found
 
 

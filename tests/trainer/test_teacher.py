@@ -10,6 +10,7 @@ from trainer_jobs import config_for, taught_losses
 from trainer_release import make_rows
 
 from db.errors import BadInput
+from db.shape import INF_IR
 from db.store.store import Store
 from trainer.data.batches import with_plain_rows
 from trainer.data.groups import Group, group_key, group_of
@@ -22,7 +23,7 @@ from trainer.objectives.losses import TEACHER_LOSSES, teacher_loss
 from trainer.settings.settings import parse_settings
 from trainer.settings.template import Template
 
-GROUPS: list[Group] = [group_of(row) for row in make_rows(4)]
+GROUPS: list[Group] = [group_of(row, shape=INF_IR) for row in make_rows(4)]
 NAN = float("nan")
 
 

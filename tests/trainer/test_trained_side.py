@@ -88,7 +88,7 @@ def prepared(**given: Any) -> tuple[Any, TrainSettings, list[Group]]:
     rows = make_rows(5)
     # Equal texts in another group: what is right for them there is no negative here.
     rows.append({**rows[4], **{name: rows[0][name] for name in INF_IR.columns[:2]}})
-    return load_backbone(settings), settings, [group_of(row) for row in rows]
+    return load_backbone(settings), settings, [group_of(row, shape=INF_IR) for row in rows]
 
 
 def loss_of(model: Any, settings: TrainSettings, groups: list[Group], batch: list[Group]) -> Any:
@@ -101,7 +101,7 @@ def loss_of(model: Any, settings: TrainSettings, groups: list[Group], batch: lis
     )
     collator = make_collator(model, groups, settings, pool=pool)
     columns, tables = columns_of(collator([group.row() for group in batch]), model.device)
-    return make_loss(model, settings, pool)(columns, tables)
+    return make_loss(model, settings, pool, shape=INF_IR)(columns, tables)
 
 
 def naive(model: Any, settings: TrainSettings, groups: list[Group], batch: list[Group]) -> Any:
@@ -192,7 +192,7 @@ def test_the_pool_is_embedded_in_the_precision_of_the_index_also_where_training_
             seen.append((torch.is_autocast_enabled("cuda"), torch.get_float32_matmul_precision()))
             return np.ones((len(texts), 2), dtype=np.float32)
 
-    rows = [group_of(row) for row in make_rows(5)]
+    rows = [group_of(row, shape=INF_IR) for row in make_rows(5)]
     groups = Groups(read_release(write_release(tmp_path / "release", 5)), rows, [])
     settings = parse_settings({"trained_side": "query", "base_model": "tiny-random-bert"})
     assert uses_bf16(settings.precision)

@@ -18,6 +18,7 @@ from trainer_jobs import claim, config_for
 from trainer_release import make_rows, write_release
 
 from db.errors import BadInput
+from db.shape import INF_IR
 from db.store.store import Store
 from trainer.data.batches import build_batch, with_plain_rows
 from trainer.data.groups import Group, group_of
@@ -35,7 +36,7 @@ from trainer.model.trained_weights import set_dropout
 from trainer.settings.settings import TrainSettings, parse_settings
 from trainer.settings.template import Template
 
-GROUPS: list[Group] = [group_of(row) for row in make_rows(8)]
+GROUPS: list[Group] = [group_of(row, shape=INF_IR) for row in make_rows(8)]
 
 
 def settings_for(**given: str) -> TrainSettings:
@@ -240,7 +241,9 @@ def test_a_matryoshka_loss_is_the_mean_over_the_whole_and_the_cut_vectors() -> N
     batch = make_collator(model, GROUPS[:3], settings)([group.row() for group in GROUPS[:3]])
     tables = batch["label"]
     columns = [torch.randn(len(batch[f"{n}_input_ids"]), 32) for n in ("queries", "passages")]
-    loss = EmbeddingLoss(model, objective, temperature=0.05, sizes=settings.matryoshka_sizes)
+    loss = EmbeddingLoss(
+        model, objective, temperature=0.05, sizes=settings.matryoshka_sizes, shape=INF_IR
+    )
     found = loss.calculate_loss([[column] for column in columns], tables)
     parts = [
         objective_loss(objective, [column[:, :size] for column in columns], tables, 0.05)
@@ -274,7 +277,9 @@ def test_a_plain_row_has_no_instruction_and_both_its_passages_answer_the_query()
 
 def test_the_share_of_plain_rows_is_the_one_that_is_set_and_depends_on_the_batch_alone() -> None:
     many = [
-        group_of({**row, "query_positive": f"q {n}"}) for n in range(60) for row in make_rows(5)
+        group_of({**row, "query_positive": f"q {n}"}, shape=INF_IR)
+        for n in range(60)
+        for row in make_rows(5)
     ]
     count = sum(
         not group.text("I+")

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from db.shape import INF_IR
 from trainer.check.material import random_groups
 from trainer.check.report import Part
 from trainer.data.batches import Collator
@@ -92,10 +93,10 @@ def _gradient(
 ) -> tuple[float, Tensor]:
     """(loss, the gradient of all weights as one vector on the CPU)."""
     is_packed = way in ("packed", "by parts")
-    batch = Collator(model, Template(), objective, packing=is_packed)(rows)
+    batch = Collator(model, Template(), objective, packing=is_packed, shape=INF_IR)(rows)
     columns, tables = columns_of(batch, model.device)
     at_once = TEXTS_AT_ONCE if way == "cached" else 0
-    loss = EmbeddingLoss(model, objective, temperature=0.05, texts_at_once=at_once)
+    loss = EmbeddingLoss(model, objective, temperature=0.05, texts_at_once=at_once, shape=INF_IR)
     model.zero_grad()
     kind = model.device.type
     with _attention(way), torch.autocast(kind, torch.bfloat16) if bf16 else nullcontext():

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from db.shape import INF_IR
 from trainer.check.material import random_groups
 from trainer.check.report import Part
 from trainer.data.batch_sample import sample_of
@@ -101,7 +102,7 @@ def _check_model(part: Part, name: str, shown: str, wants: str = "") -> None:
 
 def _share_moved(model: Any, settings: Any, columns: Any, tables: Any) -> float:
     optimizer = torch.optim.AdamW(model.parameters(), lr=settings.learning_rate)
-    make_loss(model.train(), settings)(columns, tables).backward()
+    make_loss(model.train(), settings, shape=INF_IR)(columns, tables).backward()
     watch = MovedWeights()
     watch.before(model.parameters())
     optimizer.step()

@@ -38,7 +38,9 @@ def random_groups(count: int, seed: int = 0) -> list[Group]:
     def make(column: str) -> str:
         return "".join(draw.choices(letters, k=LENGTHS[column.split("_")[0]] - 1)) + "."
 
-    return [group_of({name: make(name) for name in INF_IR.columns}) for _ in range(count)]
+    return [
+        group_of({name: make(name) for name in INF_IR.columns}, shape=INF_IR) for _ in range(count)
+    ]
 
 
 def demo_groups(limit: int) -> list[Group]:
@@ -54,6 +56,7 @@ def demo_groups(limit: int) -> list[Group]:
             {name: row[source] for name, source in DEMO_TEXTS.items()}
             | {"document_positive": passages[row["document_sha256"]]},
             group_id=row["query_id"],
+            shape=INF_IR,
         )
         for row in _rows(files[1])
     ]

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from db.shape import INF_IR
 from trainer.check.material import random_groups, random_model
 from trainer.check.report import Clock, Part, Skip
 from trainer.check.sizes import Shape, Sizes
@@ -147,13 +148,13 @@ def _step(model: Any, way: str, rows: int) -> Step:
         return _stock_step(model, rows)
     objective = parse_objective("P" if way == "P" else "P,I:multi")
     sampled = 1 if way == "hard" else 0
-    batch = Collator(model, Template(), objective, sampled, packing=way == "packed")(
+    batch = Collator(model, Template(), objective, sampled, packing=way == "packed", shape=INF_IR)(
         [group.row() for group in random_groups(rows)]
     )
     if way == "stock":
         _repeat_crossed(batch)
     columns, tables = columns_of(batch, model.device)
-    loss = EmbeddingLoss(model, objective, temperature=0.05)
+    loss = EmbeddingLoss(model, objective, temperature=0.05, shape=INF_IR)
     return _optimizer_step(model, lambda: loss([dict(each) for each in columns], tables), loss)
 
 

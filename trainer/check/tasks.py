@@ -11,6 +11,7 @@ import psutil
 import torch
 from torch import Tensor
 
+from db.shape import INF_IR
 from trainer.check.material import random_groups
 from trainer.loop.columns import columns_of
 from trainer.loop.embedding_loss import EmbeddingLoss
@@ -47,7 +48,9 @@ def gradient_of(
     groups = random_groups(settings.rows_per_batch)
     collator = make_collator(model, groups, settings, processes)
     columns, tables = columns_of(collator([group.row() for group in groups]), model.device)
-    loss = EmbeddingLoss(wrapped or model, settings.parsed_objective, temperature=0.05)
+    loss = EmbeddingLoss(
+        wrapped or model, settings.parsed_objective, temperature=0.05, shape=INF_IR
+    )
     value = loss(columns, tables)
     value.backward()
     found = {

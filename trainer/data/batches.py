@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from db.shape import INF_IR, Shape
+from db.shape import Shape
 from trainer.data.groups import Group, group_key, group_of
 from trainer.data.passage_pool import PassagePool
 from trainer.objectives.names import Objective
@@ -187,7 +187,7 @@ class Collator:
         packing: bool = False,
         pool: PassagePool | None = None,
         processes: Processes = ALONE,
-        shape: Shape = INF_IR,
+        shape: Shape,
         right: "Mapping[str, Collection[str]] | None" = None,
     ) -> None:
         """right: the passages that satisfy a text of the template, where rows have negatives of

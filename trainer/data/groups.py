@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from db.shape import INF_IR, Shape
+from db.shape import Shape
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Group:
     """In a split that the release itself holds out (`<split>_held_out`)."""
     negatives: tuple[Negative, ...] = ()
     """Of the first scenario, besides the other scenarios' passages: as many as were given."""
-    shape: Shape = field(default=INF_IR, compare=False, repr=False)
+    shape: Shape = field(kw_only=True, compare=False, repr=False)
 
     def text(self, sign: str) -> str:
         """The text of that sign (I+, P1-, …)."""
@@ -69,9 +69,7 @@ class Group:
         return dict(zip(self.shape.columns, self.texts, strict=True))
 
 
-def group_of(
-    row: Mapping[str, Any], *, group_id: str = "", shape: Shape = INF_IR, **more: Any
-) -> Group:
+def group_of(row: Mapping[str, Any], *, shape: Shape, group_id: str = "", **more: Any) -> Group:
     """The group with the text columns of a row."""
     return Group(group_id, tuple(row[name] for name in shape.columns), shape=shape, **more)
 

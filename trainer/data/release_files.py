@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from analysis.files.published import MANIFEST, manifest_of
 from analysis.files.rows import read_rows
 from analysis.files.shared import here
 from analysis.files.storage import place_of
@@ -22,7 +23,6 @@ from trainer.data.claims import PROMPTRIEVER_COLUMNS, promptriever_groups
 from trainer.data.groups import Group, group_of
 
 SUFFIXES = (".parquet", ".jsonl")
-MANIFEST = "release.json"
 HELD_OUT_SUFFIX = "_held_out"
 TEST = "test"
 
@@ -91,7 +91,7 @@ def find_release(store: Store, given: str) -> Path:
 
 def read_release(path: Path) -> ReleaseData:
     """All groups of a release folder. Raises BadInput with file, line and reason."""
-    manifest = _manifest(path)
+    manifest = manifest_of(path)
     files = _files(path)
     licences: dict[str, None] = {}
     # `test` is ours only where the manifest says so: another's test split was never held out here
@@ -106,23 +106,6 @@ def read_release(path: Path) -> ReleaseData:
         )
     sha256 = manifest.get("content_sha256") or _sha256(groups)
     return ReleaseData(path, groups, manifest, str(sha256), sorted(licences))
-
-
-def _manifest(path: Path) -> dict[str, Any]:
-    file = path / MANIFEST
-    if not file.exists():
-        return {}
-    try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise BadInput(
-            f"{file} is not JSON ({error})", "export the release again", code="json_invalid"
-        ) from error
-    if not isinstance(manifest, dict):
-        raise BadInput(
-            f"{file} is not a JSON object", "export the release again", code="json_not_object"
-        )
-    return manifest
 
 
 def _files(path: Path) -> list[Path]:

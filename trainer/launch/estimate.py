@@ -104,7 +104,7 @@ def _stepper(
             settings.seed,
         )
     collator = make_collator(model, groups, settings, mined=mined if count else None, pool=pool)
-    loss = make_loss(model, settings, pool, groups[0].shape).to(model.device)
+    loss = make_loss(model, settings, groups[0].shape, pool).to(model.device)
     trained = [weights for weights in model.parameters() if weights.requires_grad]
     optimizer = make_optimizer(model, settings)
     kind = model.device.type

@@ -29,7 +29,7 @@ import torch
 from sentence_transformers.base.losses import CachedLossMixin
 from torch import Tensor, nn
 
-from db.shape import INF_IR, Shape
+from db.shape import Shape
 from trainer.data.batches import NOWHERE
 from trainer.objectives.losses import multivariate_loss, teacher_loss, univariate_loss
 from trainer.objectives.names import Objective
@@ -183,7 +183,7 @@ class EmbeddingLoss(CachedLossMixin, nn.Module):
         teaching: Teaching = NO_TEACHING,
         group_weight: float = 0.0,
         frozen: Tensor | None = None,
-        shape: Shape = INF_IR,
+        shape: Shape,
     ) -> None:
         """sizes: the loss is the mean over the whole vectors and their first `sizes` numbers.
         frozen: the vectors (V, d) of all passages, where a batch has no column of them.

@@ -18,7 +18,7 @@ from transformers.trainer_callback import PrinterCallback
 
 from analysis.embed.model_source import model_source
 from db.errors import BadInput
-from db.shape import INF_IR, Shape
+from db.shape import Shape
 from trainer.data.batch_sample import sample_of
 from trainer.data.batches import Collator, TeacherScores
 from trainer.data.curriculum import ConfidentFirst
@@ -99,7 +99,7 @@ def fit(
         settings.precision, model, compute, work / "precision.json", processes
     )
     settings = replace(settings, precision=precision.used)
-    loss = make_loss(model, settings, pool, groups[0].shape)
+    loss = make_loss(model, settings, groups[0].shape, pool)
     dtypes = describe_dtypes(model, model_source(settings.base_model))
     log.info("weights: %s", ", ".join(f"{name} {kind}" for name, kind in dtypes.items()))
     if show is not None:
@@ -172,7 +172,7 @@ def loss_of_few(
     It raises BadInput where memory does not suffice.
     """
     rows = [group.row() for group in groups[: min(settings.rows_per_batch, MEASURED_GROUPS)]]
-    loss = make_loss(model, replace(settings, texts_at_once=0), pool, groups[0].shape)
+    loss = make_loss(model, replace(settings, texts_at_once=0), groups[0].shape, pool)
 
     def compute() -> Tensor:
         try:
@@ -227,8 +227,8 @@ def _mined(
 def make_loss(
     model: "SentenceTransformer",
     settings: TrainSettings,
+    shape: Shape,
     pool: PassagePool | None = None,
-    shape: Shape = INF_IR,
 ) -> EmbeddingLoss:
     """The loss of the settings; it teaches where a batch has a teacher's scores."""
     return EmbeddingLoss(

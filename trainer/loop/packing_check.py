@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from db.shape import INF_IR
 from trainer.data.batches import NOWHERE, QUERIES, Collator, TeacherScores
 from trainer.data.claims import given_negatives, right_texts
 from trainer.data.groups import Group, group_key
@@ -54,7 +53,7 @@ def make_collator(
             packing=packing,
             pool=pool,
             processes=of,
-            shape=groups[0].shape if groups else INF_IR,
+            shape=groups[0].shape,
             right=right,
         )
 
