@@ -57,7 +57,7 @@ PROBE_TEXTS = {  # the groups' own signs are their shape's
     "instruction_negative": "Contrasting instruction",
     "passage": "Right passage",
 }
-UNDER = {"asked": "under I+", "other": "under I-"}
+UNDER = {"asked": "under its instruction", "other": "under the contrasting one"}
 EVERY_SECONDS = 4.0
 FEW_STEPS = 2  # a line of so few points is no curve
 FEW_RANKS = 8  # up to this rank, every rank has a tick
@@ -65,7 +65,7 @@ Ranks = Mapping[str, Sequence[tuple[int, float]]]
 
 
 def probe_rows(probes: Sequence[Mapping[str, Any]], ranks: Ranks) -> list[dict[str, Any]]:
-    """A row per probe: its query and the rank of P+ under I+ and I-, first → last."""
+    """A row per probe: its query and the right passage's ranks under both instructions."""
     rows = []
     for number, probe in enumerate(probes):
         row: dict[str, Any] = {"Item": number + 1, "Query": probe["query"]}
@@ -77,7 +77,7 @@ def probe_rows(probes: Sequence[Mapping[str, Any]], ranks: Ranks) -> list[dict[s
 
 
 def probe_figure(number: int, ranks: Ranks) -> go.Figure:
-    """The rank of one probe's P+ by step, rank 1 on top."""
+    """The rank of one probe's right passage by step, rank 1 on top."""
     lowest = max((rank for points in ranks.values() for _, rank in points), default=1)
     whole = {"dtick": 1} if lowest <= FEW_RANKS else {}  # no ticks between ranks
     figure = go.Figure()
@@ -86,7 +86,7 @@ def probe_figure(number: int, ranks: Ranks) -> go.Figure:
         figure.add_scatter(
             x=[step for step, _ in points],
             y=[rank for _, rank in points],
-            name=f"P+ {title}",
+            name=title.capitalize(),
             mode="lines+markers",
             line={"dash": "dot" if name == "other" else "solid", "color": colour},
         )
@@ -238,8 +238,9 @@ def _draw_probes(job_id: int, probes: Sequence[Mapping[str, Any]]) -> None:
     ranks = jobs.metrics(signed_in_user(), [job_id], names=names).get(job_id, {})
     draw_rows(probe_rows(probes, ranks), None, key="train.probes")
     st.caption(
-        "Fixed held-out groups. P+ should rank first under I+ and drop under I-, which excludes "
-        "it. They are ranked before and after the training, and every `evaluate_steps` steps."
+        "Fixed held-out groups. The right passage should rank first under its instruction and drop "
+        "under the contrasting one, which excludes it. They are ranked before and after the "
+        "training, and every `evaluate_steps` steps."
     )
     number = st.selectbox(
         "Item",
@@ -250,7 +251,7 @@ def _draw_probes(job_id: int, probes: Sequence[Mapping[str, Any]]) -> None:
     if number is None:
         return
     steps = [
-        {"Step": step, "P+": UNDER[name], "Rank": rank}
+        {"Step": step, "Right passage": UNDER[name], "Rank": rank}
         for name in UNDER
         for step, rank in ranks.get(f"{PROBE}{number}/{name}", ())
     ]

@@ -15,13 +15,13 @@ from sqlalchemy.orm import Session
 from analysis.agreement.answers import Decision
 from analysis.agreement.disagreement import disagreements
 from curation.rules.language import language_of_pair, name_of
-from db.errors import BadInput, BadRow, BadRows
+from db.errors import BadInput, BadRow, BadRows, Refused
 from db.run.runs import get_run
 from db.study.examples import example_groups
 from db.study.judgments import judgment_frame
 from db.study.sampled_groups import group_facts, model_answers, pair_texts
 from db.study.sampling import Groups, sample_items, take_highest
-from db.study.studies import get_study, judged_groups, used_groups
+from db.study.studies import get_study, has_checks, judged_groups, used_groups
 from db.values import VERDICTS
 
 Sample = Literal["stratified", "random", "disagreement", "list"]
@@ -114,9 +114,16 @@ def sample_study_items(
 ) -> SampledItems:
     """Sample `count` items of the run (all listed ones if it is None).
 
-    Raises BadInput if there are fewer, BadRows for bad lines of a list.
+    Raises BadInput if there are fewer, BadRows for bad lines of a list, Refused for runs of checks.
     """
     groups: Groups = judged_groups(session, run_id)
+    if not groups and has_checks(session, run_id):
+        raise Refused(
+            f"the judge of run {run_id} was given its texts one by one, and a study of a run is of "
+            "picks among passages",
+            "let people judge texts of a file (`studies create` with `items_file=`, `questions=`)",
+            code="run_without_picks",
+        )
     if sampling.sample == "list":
         groups = listed_items(sampling.lines, sampling.file, run_id, groups)
         count = len(groups) if count is None else count

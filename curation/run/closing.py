@@ -1,9 +1,12 @@
 """The end of a worker's share: the run's status and result."""
 
+from typing import Any
+
 from sqlalchemy.orm import Session
 
 from analysis.found.runs import LeakageReport, SharedParts
 from curation.providers.registry import PROVIDERS
+from curation.recipe.tasks import VALIDATION
 from curation.servers.connection import prices_of_run
 from db.rows import SparseRow
 from db.run.runs import funnel, get_run, set_run_status
@@ -23,7 +26,8 @@ class CallsMade(SparseRow):
 class RunStands(SparseRow):
     """How a run stands at the end of a worker's share; `reason`: why it stopped before its end.
 
-    `unpriced`: the models whose calls cost an unknown amount.
+    `unpriced`: the models whose calls cost an unknown amount. `picks`: whether its judge picks
+    passages, of which studies of a run are made.
     """
 
     run_id: int
@@ -40,6 +44,7 @@ class RunStands(SparseRow):
     status: str
     paused: bool
     reason: str = ""
+    picks: bool = True
 
 
 class RunWorked(RunStands):
@@ -90,6 +95,9 @@ def close_run(store: Store, run_id: int, *, out_of_budget: bool) -> tuple[RunSta
         if changed:
             set_run_status(session, run_id, status, error=message)
         session.commit()
+        more: dict[str, Any] = {"reason": message} if message else {}
+        if VALIDATION not in _stages(session, run):
+            more["picks"] = False
         stands = RunStands(
             run_id=run_id,
             dataset_id=run.dataset_id,
@@ -104,14 +112,19 @@ def close_run(store: Store, run_id: int, *, out_of_budget: bool) -> tuple[RunSta
             spent_usd=run.spent_usd,
             status=status,
             paused=status == "paused",
-            **({"reason": message} if message else {}),
+            **more,
         )
         return stands, changed
+
+
+def _stages(session: Session, run: Run) -> dict[str, Any]:
+    stages: dict[str, Any] = session.get_one(Recipe, run.recipe_id).body["stages"]
+    return stages
 
 
 def _unpriced(session: Session, run: Run) -> tuple[str, ...]:
     """The models of the run's recipe whose calls cost an unknown amount."""
     if not PROVIDERS.find(run.provider).paid:
         return ()
-    stages = session.get_one(Recipe, run.recipe_id).body["stages"].values()
-    return tuple(sorted({each["model"] for each in stages} - prices_of_run(session, run).keys()))
+    models = {each["model"] for each in _stages(session, run).values()}
+    return tuple(sorted(models - prices_of_run(session, run).keys()))

@@ -219,6 +219,12 @@ def judged_groups(session: Session, run_id: int) -> dict[int, dict[str, int]]:
     }
 
 
+def has_checks(session: Session, run_id: int) -> bool:
+    """Whether the run has items of checks."""
+    items = select(Item.id).join(Group, Group.id == Item.group_id)
+    return bool(session.scalar(items.where(Group.run_id == run_id, ~is_pick()).limit(1)))
+
+
 def used_groups(session: Session, study_id: int) -> set[int]:
     """The groups that the study has items of, gold and qualification too. Raises NotFound."""
     get_study(session, study_id)

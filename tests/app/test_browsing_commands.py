@@ -287,7 +287,13 @@ def test_follow_prints_and_ends_with_the_status(
         ('["Q", "P+", "style"', '["N", "style"', "steps.'instruct'", "are a cycle", "take one of"),
         ('inputs = ["Q", "P+", "I"]', 'inputs = ["J"]', "[steps.passages]", "'J'", "name some of"),
         ('2 = "P+", 1 = "N"', '1 = "N"', "[claims.'(I, Q)']", "no passage", "name one passage"),
-        ('over = ["N"]', "over = []", "[checks.answers]", "over names the texts", "write over ="),
+        (
+            'over = ["N"]',
+            "over = []",
+            "[checks.answers]",
+            "over names the texts",
+            'write over = ["N"]',
+        ),
         ("medium = 2", "medium = 0", "[vary.'length']", "is no weight", "raise it"),
     ],
 )

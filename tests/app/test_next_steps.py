@@ -57,6 +57,8 @@ FILLED: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
     "studies work": ({"data": [{"study_id": 3}]}, {"study_id": 1}, "inf studies people 3"),
     "webhooks deliveries": ({"data": [{"id": 9}]}, {"webhook_id": 2}, "inf webhooks test 2"),
     "releases diff": ({"data": [{"change": "added"}]}, {"after": 4}, "inf releases show 4"),
+    "recipes new": ({"recipe": "f/f.toml"}, {"folder": "f"}, "inf recipes check f/f.toml"),
+    "recipes check": ({"name": "f"}, {"recipe": "f/f.toml"}, "--recipe f/f.toml"),
     "analyze coverage": ({"known": True}, {"datasets": ("a b",)}, "--dataset 'a b'"),
     "analyze diversity": ({"known": True}, {"datasets": ()}, "--dataset DATASET"),
     "analyze agreement": ({"judgments_file": "a.csv"}, {"study": None}, "inf studies show STUDY"),

@@ -325,9 +325,9 @@ def test_a_watched_training_shows_its_batch_and_where_its_probes_stand(
     at = open_drawers(open_page("train"), "train.batch", "train.probes_drawer")
     shown = words(at)
     assert "[CLS] it is 80 [SEP]" in shown and "No &lt;b&gt;figures&lt;/b&gt;." in shown
-    rows = [table.value for table in at.dataframe if "Rank under I+" in table.value]
-    assert rows[0]["Rank under I+"].tolist() == ["3 → 1"]
-    assert rows[0]["Rank under I-"].tolist() == ["2 → 5"]
+    rows = [table.value for table in at.dataframe if "Rank under its instruction" in table.value]
+    assert rows[0]["Rank under its instruction"].tolist() == ["3 → 1"]
+    assert rows[0]["Rank under the contrasting one"].tolist() == ["2 → 5"]
 
 
 def test_folded_figures_come_once_they_are_opened(sqlite_store: Store) -> None:

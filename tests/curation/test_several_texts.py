@@ -18,6 +18,7 @@ from trainer_jobs import TINY, claim
 
 from app.groups.workbench import group_as_json
 from app.operations.judging.desk import GroupOnDesk
+from curation.judging.sampling import Sampling, sample_study_items
 from curation.recipe.answers import Unparsable, parse_several
 from curation.recipe.recipe import FOLDER, load_recipe, recipe_from_store
 from curation.recipe.slots import drawn
@@ -433,6 +434,9 @@ def test_a_run_keeps_groups_with_differing_numbers_of_negatives(
     dropped = [group for group in groups if group.verdict == "dropped"]
     assert {group.drop_reason for group in dropped} <= {"check_fits"}
     with store.read() as session:
+        assert not result["picks"]
+        with pytest.raises(Refused, match="given its texts one by one"):
+            sample_study_items(session, run_id, Sampling(), 4, 0)
         assert shape_and_judging(session, run_id)[1] == 8
         assert funnel(session, run_id).reached["passages"] == PAIRS
 

@@ -67,6 +67,8 @@ def _ended(result: Result) -> str:
     dataset = shlex.quote(result.get("dataset", "DATASET"))  # jobs of earlier versions lack it
     study = f"inf studies create {dataset} --run {run_id} --items 50 --overlap 3"
     then = f"{study} lets people judge a sample"
+    if not result.get("picks", True):
+        then = f"inf releases create {dataset} --run {run_id} --out FOLDER"
     if not result["kept"]:
         then = f"inf groups list {run_id} --verdict dropped shows what was dropped"
     return f"{lines(*facts)}\nnext: {then}"

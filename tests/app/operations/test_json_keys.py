@@ -267,7 +267,17 @@ OF_DATA = {
     *("human_model", "labels", "models", "params", "reached", "scenarios", "settings"),
     *("sources", "studies", "triplets", "verdicts", "with_models", "with_people", "within"),
     *("config", "data_files", "files", "filter", "metrics", "record", "people_of", "reviews"),
-    *("prompts", "slots", "templates", "per_query", "resources", "by_model", "before", "after"),
+    *(
+        "meanings",
+        "prompts",
+        "slots",
+        "templates",
+        "per_query",
+        "resources",
+        "by_model",
+        "before",
+        "after",
+    ),
 }
 
 
