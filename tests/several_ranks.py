@@ -85,7 +85,7 @@ def compute(out: Path, processes: Processes, case: dict[str, object]) -> None:
         if processes.count > 1
         else model
     )
-    loss = make_loss(wrapped, settings, pool, shape=INF_IR)
+    loss = make_loss(wrapped, settings, INF_IR, pool)
     value = loss(list(columns.values()), tables)
     value.backward()
     watch = Watch(

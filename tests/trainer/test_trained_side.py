@@ -101,7 +101,7 @@ def loss_of(model: Any, settings: TrainSettings, groups: list[Group], batch: lis
     )
     collator = make_collator(model, groups, settings, pool=pool)
     columns, tables = columns_of(collator([group.row() for group in batch]), model.device)
-    return make_loss(model, settings, pool, shape=INF_IR)(columns, tables)
+    return make_loss(model, settings, INF_IR, pool)(columns, tables)
 
 
 def naive(model: Any, settings: TrainSettings, groups: list[Group], batch: list[Group]) -> Any:
