@@ -22,7 +22,7 @@ from typing import Final
 from sqlalchemy.orm import Session
 
 from app.jobs.places import uses_environment
-from db.home import home
+from db.home import files_root, home, home_ids, is_of_this_machine
 from db.jobs.jobs import OVER, keep_here, key_of
 from db.servers.sealing import seal, unseal
 from db.store.environment import VARIABLES
@@ -38,7 +38,8 @@ NAMES: Final = frozenset(each.name for section in SECTIONS for each in VARIABLES
 def hand_over(session: Session, job: Job, like: Iterable[Job] = ()) -> None:
     """Leave this process's variables for the process of a job, or what was left for one `like` it;
     before the job can be claimed. Does not commit."""
-    if uses_environment(session, job):
+    is_free = files_root() and not is_of_this_machine(job.config)
+    if (is_free or job.home in home_ids()) and uses_environment(session, job):
         keep_here(job)
     for other in like:
         with suppress(FileNotFoundError):  # it may end meanwhile

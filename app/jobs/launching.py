@@ -34,7 +34,7 @@ from app.jobs.processes import (
 )
 from db.errors import InfError
 from db.events import record_event
-from db.home import home
+from db.home import files_root, home
 from db.jobs import jobs
 from db.jobs.runner import Cancelled
 from db.machine import KILLED, end_group, new_owner, own_group, require_locks, stop_process
@@ -343,7 +343,8 @@ def _keeps_dying(job: Job, died: int) -> InfError:
 
 def waiting_for(job: Job) -> str:
     """Which server a queued job waits for; "" where this one runs it."""
-    if job.status != "queued" or not jobs.is_elsewhere(job):
+    is_waiting = job.status == "queued" and job.launcher == jobs.LOCAL
+    if not is_waiting or not jobs.is_elsewhere(job):
         return ""
     server = f"the server {job.host}" if job.host else "another server"
     return f"waiting for {server}: its files, or its launch's settings, are in the INF_HOME there"
@@ -353,9 +354,12 @@ def what_to_do(job: Job) -> str:
     """What to do about a job that did not end well, first the remedy of its error, or about one
     with files elsewhere; "" for others."""
     if waiting_for(job):
+        found = "A server or worker that has that INF_HOME runs it."
+        if not files_root():
+            return found
         return (
-            "A server or worker that has that INF_HOME runs it. One that is of the environment's "
-            "server goes on here, by the variables of here, once it is cancelled and resumed."
+            f"{found} One that is of the environment's server goes on here, by the variables of "
+            "here, once it is cancelled and resumed."
         )
     if job.status == "lost":
         return f"Resume it from what it stored with `jobs resume {job.id}`."

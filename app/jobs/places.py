@@ -74,8 +74,13 @@ def require_own_recipe(session: Session, actor: Actor, recipe: Recipe) -> None:
 
 
 def uses_environment(session: Session, job: Job) -> bool:
-    """Whether the job's server or key are those that variables name: of its run, its judge, or the
-    Hub."""
+    """Whether the job's server or key are those that variables name: of its run, its judge, its
+    models, or the Hub."""
+    from analysis.embed.server import PREFIX as EMBEDDED_BY_SERVER  # here: it loads numpy
+
+    models = (*_values(job.config.get("models")), *_values(job.config.get("model")))
+    if any(model.startswith(EMBEDDED_BY_SERVER) for model in models):
+        return True
     if job.kind not in ("curate", "judge", "mine") or job.config.get("only"):
         return job.kind in ("push", "pull")
     if judge := job.config.get("judge"):
@@ -83,7 +88,10 @@ def uses_environment(session: Session, job: Job) -> bool:
         is_stored = kind == "connection" and not rest.startswith(f"{ENVIRONMENT}:")
         return JUDGES.find(kind).paid and not is_stored
     run = session.get(Run, job.config.get("run_id") or 0)
-    return run is not None and run.server.get("connection") == ENVIRONMENT
+    if run is None or PROVIDERS.find(run.provider).servers is None:
+        return False
+    named = run.server.get("connection", ENVIRONMENT)  # runs of before have none
+    return bool(named == ENVIRONMENT)
 
 
 def take_budget_of(session: Session, actor: Actor, job: Job, *, is_new: bool) -> None:

@@ -156,7 +156,9 @@ def forest_of(compared: Mapping[str, Sequence[Difference]]) -> dict[str, list[Do
                 "p-MRR" if scale == 100 else row.measure,
                 row.difference / scale,
                 known(low, high),
-                f"{row.verdict}; {row.gained:,} gained, {row.lost:,} lost",
+                f"{row.verdict}; {row.gained:,} gained, {row.lost:,} lost"
+                if row.queries
+                else row.verdict,
                 f"{part_of(row.measure)}: {benchmark}",
             )
             found.setdefault(row.name, []).append(dot)

@@ -580,8 +580,9 @@ class OpenAIProvider:
         answers_as, endpoint = self.answers_as.get(request.task, "own"), self.endpoints.all[0]
         if answers_as == "any" or endpoint.reported.get(request.model):
             return
-        await self._probe_failure(request)
-        name = self._probed.get(request.model, "")
+        if request.model not in self._probed:
+            await self._probe_failure(request)
+        name = self._probed.setdefault(request.model, "")
         if refused := refused_model(endpoint, request.model, name, answers_as):
             raise refused
 

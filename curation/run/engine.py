@@ -390,7 +390,8 @@ class Worker:
 
     def _claim(self, session: Session) -> list[Claimed]:
         plan, rules = self._plan, self._plan.recipe.validation
-        limit = min(self._width, MAX_CLAIMED)
+        # without a share, since it has no groups, it still takes one that comes back
+        limit = min(max(1, self._width), MAX_CLAIMED)
         negatives = plan.recipe.shape.given_negatives
         groups = claim_groups(session, self._run_id, self._owner, limit, negatives=negatives)
         self.counts["claimed"] += len(groups)

@@ -196,6 +196,8 @@ def lease_share(
         # who takes more stands in a line: each sees what those before it took
         session.execute(select(Run.id).where(Run.id == run_id).with_for_update(key_share=True))
         total, held = _shares(session, run_id)
+        if owner not in held:  # taken for dead meanwhile
+            return Share(0, 0.0)
         fair = _fair_share(total, held, owner)
         others = [each for name, each in held.items() if name != owner]
         calls = total - sum(each.leased_calls or 0 for each in others)

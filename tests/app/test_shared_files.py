@@ -455,7 +455,7 @@ def test_a_run_of_the_environments_server_is_worked_on_where_it_was_launched_or_
 
     run_id = make_run(store, offline=False)
     with store.write() as session:
-        session.get_one(Run, run_id).server = {"connection": "environment", "url": "any"}
+        session.get_one(Run, run_id).server = {}  # as of before it was stored
         session.commit()
     server_of("one")
     config = {"run_id": run_id, "steps": 1, "ending": "tells"}
@@ -463,6 +463,8 @@ def test_a_run_of_the_environments_server_is_worked_on_where_it_was_launched_or_
     pushed = launching.launch(store, "push", {"ending": "tells"}, actor=ada)
     judged = {"study_id": 1, "ending": "tells", "judge": "openai:small"}
     judging = launching.launch(store, "judge", judged, actor=ada)
+    embedded = {"models": ["openai:small"], "ending": "tells"}
+    evaluating = launching.launch(store, "evaluate", embedded, actor=ada)
     server_of("two")
     assert supervise(store, idle_seconds=0.5) == 0
     shown = inf("status").out
@@ -472,8 +474,9 @@ def test_a_run_of_the_environments_server_is_worked_on_where_it_was_launched_or_
     assert supervise(store, idle_seconds=0.5) == 1
     assert result_of(second) == "http://two.example/v1", "by who resumed it"
     server_of("one")
-    assert supervise(store, idle_seconds=0.5) == 3
-    assert {result_of(each) for each in (first, pushed, judging)} == {"http://one.example/v1"}
+    assert supervise(store, idle_seconds=0.5) == 4
+    kept = (first, pushed, judging, evaluating)
+    assert {result_of(each) for each in kept} == {"http://one.example/v1"}
     server_of("two")
     assert "another server" not in operations.log(ada, JobLog(job_id=first))
     with store.write() as session:
