@@ -118,7 +118,7 @@ def show_notices() -> None:
     The container is drawn even without notices: otherwise every element below it would move up by
     one when they disappear, and an open expander would fold.
     """
-    with st.container():
+    with st.container(key="frame-notices"):
         for kind, message in st.session_state.pop(NOTICES, []):
             if kind == "error":
                 st.error(plain(message), icon=":material/error:")

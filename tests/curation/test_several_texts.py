@@ -178,7 +178,7 @@ WRONG = [
         "over = []",
         "over",
         "over names the texts it is asked about, one or more of one field",
-        'write over = ["B"]',
+        'write over = ["P+"]',
     ),
     (
         'with = ["Q"]',
