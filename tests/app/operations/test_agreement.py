@@ -59,6 +59,7 @@ NEEDING: dict[str, Callable[[Actor], Any]] = {
     "thresholds": lambda actor: agreement.thresholds(actor, 1),
     "consensus": lambda actor: agreement.consensus(actor, 1),
     "stored": lambda actor: agreement.stored(actor, 1),
+    "confusion": lambda actor: agreement.confusion(actor, 1, "ann", "bob"),
     "plan": lambda actor: agreement.plan(actor, PlanStudy(study_id=1, reach=10)),
     "compute": lambda actor: agreement.compute(actor, AgreementStart(study_id=1), queued),
 }
