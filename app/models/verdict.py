@@ -7,7 +7,7 @@ The verdict is that of a paired test of the two (`trainer.report.compared.differ
 from collections.abc import Mapping, Sequence
 
 from db.tables import Evaluation
-from trainer.evaluate.following import INSTRUCTION_FLIP
+from trainer.evaluate.following import INSTRUCTION_CONTROL, INSTRUCTION_FLIP
 from trainer.report.compared.conditions import unlike
 from trainer.report.compared.differences import difference_rows
 from trainer.report.compared.measures import model_name
@@ -94,10 +94,24 @@ def _sentence(trained: Evaluation, base: Evaluation) -> str:
         else ""
     )
     difference = row.difference * scale
+    meaning = MEANING[name][verdict]
+    if name == INSTRUCTION_FLIP and verdict == "higher":
+        meaning = _shared_with_control(trained, base, low or 0.0) or meaning
     noun = "groups" if name == INSTRUCTION_FLIP else "queries"
     return (
         f"{said}. {VERDICTS[verdict]}: {difference:+.1f} points{interval} over {row.queries:,} "
-        f"{noun}, {row.gained:,} gained and {row.lost:,} lost. {MEANING[name][verdict]}"
+        f"{noun}, {row.gained:,} gained and {row.lost:,} lost. {meaning}"
+    )
+
+
+def _shared_with_control(trained: Evaluation, base: Evaluation, least: float) -> str:
+    """What the gain does not show where the instruction alone gains `least` or more; else ""."""
+    first, last = (one.metrics.get(INSTRUCTION_CONTROL) for one in (base, trained))
+    if first is None or last is None or last - first < least:
+        return ""
+    return (
+        f"Without the query, by the instruction alone, it gained {100 * (last - first):+.1f} "
+        "points: what these groups show of it can be learned from the instruction."
     )
 
 

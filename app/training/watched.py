@@ -9,7 +9,6 @@ import streamlit as st
 
 from analysis.figures.dots import Dot, known, slopes
 from analysis.figures.figures import DROPPED, KEPT
-from analysis.figures.paired import P_MRR
 from analysis.figures.printed import printed
 from app.access.session_user import failures_shown, signed_in_user
 from app.jobs_page.actions import read_job
@@ -206,14 +205,14 @@ def verdict_text(intervals: Sequence[IntervalRow], examples: Mapping[str, Any]) 
 
 
 def changes_of(intervals: Sequence[IntervalRow]) -> list[tuple[Dot, Dot]]:
-    """Each measure before and after; p-MRR, which is no share, is in the table alone."""
+    """Each measure before and after."""
     return [
         (
             Dot(name, row.base, known(row.base_low, row.base_high), "base"),
             Dot(name, row.trained, known(row.trained_low, row.trained_high), "trained"),
         )
         for row in intervals
-        if row.base is not None and row.trained is not None and row.measure != P_MRR
+        if row.base is not None and row.trained is not None
         for name in (IN_FIGURE.get(row.measure, row.measure),)
     ]
 

@@ -39,6 +39,7 @@ def test_rows_are_found_by_number_and_by_a_part_of_their_name(world: ApiWorld) -
     assert {"kind": "Dataset", "label": "mine", "url": "/datasets?dataset=mine"} in ask(
         world, "cora", "MIN"
     )
+    assert "Run" in {one["kind"] for one in ask(world, "cora", "MIN")}, "as pages call it"
     assert any(one["kind"] == "Group" for one in ask(world, "cora", str(world.mine.group)))
     assert "mine" in {each["label"] for each in ask(world, "cora", f"dataset {world.mine.dataset}")}
 

@@ -37,6 +37,14 @@ def test_a_clear_gain_a_clear_loss_and_chance_are_told_apart() -> None:
     assert "75% of the groups" in better and "org/base in 10%. " in better
     assert "Clearly higher: +65.0 points (95 % interval +" in better and "over 200 groups" in better
     assert better.endswith("Training taught it to follow instructions better.")
+    base, mine = evaluation(BASE, few), evaluation(MINE, many, 7)
+    for one, control in ((base, 0.1), (mine, 0.4)):  # the instruction alone gains less
+        one.metrics |= {"instruction-alone:instruction-flip": control}
+    assert sentence(base, mine) == better
+    mine.metrics |= {"instruction-alone:instruction-flip": 0.75}
+    shared = sentence(base, mine)
+    assert "by the instruction alone, it gained +65.0 points" in shared
+    assert "taught it" not in shared
     worse = sentence(evaluation(BASE, many), evaluation(MINE, few, 7))
     assert "Clearly lower: -65.0 points" in worse and "less" in worse
     same = sentence(evaluation(BASE, few), evaluation(MINE, [0] * 10 + few[:-10], 7))

@@ -157,3 +157,34 @@ def test_a_click_on_a_branch_of_homes_picture_opens_what_its_link_below_opens(
         href = leads[plain_name(places.nth(number).text_content())]
         places.nth(number).click(force=True)
         page.wait_for_url(lambda url, href=href: url.endswith(f"/{href}"))
+
+
+def test_keys_alone_open_a_run_by_its_name_and_reach_homes_next_step(
+    full: Store, served: Restartable, browser: Browser
+) -> None:
+    page = browser.new_page()
+    page.goto(served.url)
+    settled(page)
+    page.keyboard.press("Control+k")
+    page.keyboard.type("run world")
+    page.get_by_role("option", name="run", exact=False).first.wait_for()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    page.wait_for_url(lambda url: "/curate?" in url and "run=" in url)
+    page.goto(served.url)
+    settled(page)
+    step = page.locator('[data-testid^="stBaseButton-primary"], [data-testid="stPageLink-NavLink"]')
+    step.first.wait_for()
+    focused = (
+        "document.activeElement.matches('.stMainBlockContainer a, .stMainBlockContainer button')"
+    )
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate(focused):
+            break
+    else:
+        raise AssertionError("sixty tabs do not reach what stands on Home")
+    here = page.url
+    page.keyboard.press("Enter")
+    page.wait_for_url(lambda url: url != here)

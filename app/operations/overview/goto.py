@@ -68,14 +68,20 @@ def _datasets(session: Session, text: str, number: int | None) -> list[Place]:
     ]
 
 
-def _of(kind: str, table: Any, view: str, name: InstrumentedAttribute[str]) -> Read:
+def _of(
+    kind: str,
+    table: Any,
+    view: str,
+    name: InstrumentedAttribute[str],
+    *others: InstrumentedAttribute[str],
+) -> Read:
     """Rows of a table by what names them, in their dataset."""
 
     def read(session: Session, text: str, number: int | None) -> list[Place]:
         query = (
             select(table.id, name, Dataset.name)
             .join(Dataset, Dataset.id == table.dataset_id)
-            .where(_named(name, table.id, text, number))
+            .where(or_(*(_named(each, table.id, text, number) for each in (name, *others))))
             .order_by((table.id == number).desc(), table.id.desc())
             .limit(EACH)
         )
@@ -108,7 +114,7 @@ def _group(session: Session, text: str, number: int | None) -> list[Place]:
 
 
 KINDS: Final[Sequence[tuple[str, str, Read]]] = (
-    ("Run", "curate", _of("Run", Run, "curate", Run.provider)),
+    ("Run", "curate", _of("Run", Run, "curate", Run.provider, Dataset.name)),
     ("Dataset", "curate", _datasets),
     ("Study", "studies", _of("Study", Study, "studies", Study.name)),
     ("Release", "export", _of("Release", Release, "releases", Release.name)),
