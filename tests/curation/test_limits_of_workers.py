@@ -20,6 +20,7 @@ from waiting import SimulatedTime, until
 from curation.providers.gate import Gate
 from curation.run.answer_files import folder_of
 from curation.run.starting import resume_run, start_run
+from db.clock import store_now
 from db.machine import new_owner
 from db.run.runs import funnel, get_run, set_concurrency
 from db.run.workers import (
@@ -277,19 +278,22 @@ def test_a_worker_that_waits_for_groups_of_others_holds_nothing_and_takes_those_
             session.commit()
 
         def parts() -> list[float]:
-            with store.read() as session:
+            with store.write() as session:  # the other one lives, however long this takes
+                alive = update(RunWorker).where(RunWorker.owner == "another")
+                session.execute(alive.values(heartbeat_at=store_now(session)))
+                session.commit()
                 query = select(RunWorker.leased_part).order_by(RunWorker.id)
                 return list(session.scalars(query))
 
         worker = start_worker(store, run_id, base_url=server.url)
         try:
-            until(lambda: len(parts()) == 2 and parts()[1] == 0.0)
+            until(lambda: parts()[1:] == [0.0], seconds=120)
             with store.write() as session:
                 assert lease_share(session, run_id, "another", in_flight=0).part == 1.0
                 end_workers(session, ["another"])
                 session.execute(taken.values(state="waiting", lease_owner=None, lease_until=None))
                 session.commit()
-            worker.join(60)
+            worker.join(120)
             assert worker.exitcode == 0
         finally:
             worker.kill()
