@@ -47,8 +47,11 @@ def flow(streams: Sequence[Stream], links: Sequence[str] = ()) -> go.Figure:
                 "align": "left",  # what was dropped ends where it was dropped
                 "label": [
                     _below(name in lasts)
-                    + _named(name, is_wide=not out_of[name] and name not in lasts)
-                    + f"{max(into[name], out_of[name]):,}"
+                    + _named(
+                        name,
+                        f"{max(into[name], out_of[name]):,}",
+                        is_wide=not out_of[name] and name not in lasts,
+                    )
                     for name in places
                 ],
                 "color": [COLOURS[kinds.get(name, "on")] for name in places],
@@ -76,9 +79,14 @@ def flow(streams: Sequence[Stream], links: Sequence[str] = ()) -> go.Figure:
     return figure
 
 
-def _named(name: str, *, is_wide: bool) -> str:
-    """A name with the gap to its number; narrow where another place follows to its right."""
-    return f"{escape(name)}: " if is_wide else f"{escape(name).replace(' ', '<br>')}<br>"
+def _named(name: str, number: str, *, is_wide: bool) -> str:
+    """A name and its number; in lines where another place follows to its right.
+
+    In one line the number is first: a phone shows the start of a long name.
+    """
+    if is_wide:
+        return f"{number} · {escape(name)}"
+    return f"{escape(name).replace(' ', '<br>')}<br>{number}"
 
 
 def _is_alone(stream: Stream, shown: Sequence[Stream]) -> bool:

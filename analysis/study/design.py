@@ -10,7 +10,7 @@ Target = Literal["precision", "overturned", "recall"]
 TARGETS: Final[tuple[Target, ...]] = get_args(Target)  # of a plan: the figure to know better
 OF_A_FILE: Final = "its items come from a file, no run made them"
 LISTED = "its items were listed by hand: the chance of each item of the run to be chosen is unknown"
-ONE_LANGUAGE = "its items are of pairs in one language: those in others are not known by them"
+ONE_LANGUAGE = "its items are of pairs in one language, which says nothing of the others"
 DISPUTED = (
     "its items were chosen because judges disagree on them: such items are harder than the run's"
 )

@@ -40,7 +40,7 @@ def draw_connection(row: ConnectionRow) -> None:
         if tested is not None:
             draw_tested(tested)
         elif row.kind in SERVERS:
-            st.caption("Not tested yet.")
+            st.caption("No test has succeeded yet.")
         with st.container(horizontal=True, vertical_alignment="bottom"):
             if row.kind in SERVERS:
                 draw_test(row, key, tested)

@@ -80,7 +80,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "settings": {"placeholder": "validation.model=o4-mini\ntemperature=0.7"},
     "seed": {"width": 160},
 }
-BY_DEFAULT = "by provider"
+BY_DEFAULT = "the connection's"
 
 
 def draw_form(user: SessionUser, dataset: PageDataset) -> None:
@@ -205,7 +205,8 @@ def draw_run(user: SessionUser, listed: RunSummary) -> None:
     if run.error and tripped:
         st.warning(plain(in_pages(run.error)), icon=":material/front_hand:")
     elif run.error and run.status in ("failed", "lost"):
-        st.error(plain(in_pages(run.error)), icon=":material/error:")
+        said = f"Run {run.id} {run.status}: {in_pages(run.error)}"
+        st.error(plain(said), icon=":material/error:")
     elif run.error:
         st.text(in_pages(run.error))
     draw_controls(run, concurrency, guard_tripped=tripped)

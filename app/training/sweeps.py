@@ -92,11 +92,9 @@ def job_name(row: TrainingRow) -> str:
     """A training in one line that never changes: a select box identifies options by their label
     and would lose a choice whose label has changed.
     """
-    known = ALL_OBJECTIVES.get(row.objective)
-    name = known.label if known else row.objective
     if row.estimate:
-        return f"job {row.id} · estimate · {name}"
-    return f"job {row.id} · {name} · seed {row.seed}"
+        return f"job {row.id} · estimate · {row.objective}"
+    return f"job {row.id} · {row.objective} · seed {row.seed}"
 
 
 def draw_trainings(user: Actor, newest: list[TrainingRow]) -> None:

@@ -66,8 +66,8 @@ def test_the_flow_has_every_stream_with_its_number_and_no_empty_one() -> None:
     (sankey,) = flow(streams).data
     assert list(sankey.node.label) == [
         "Pairs<br>9",
-        "Kept: 7",
-        "too &lt;long&gt;: 2",
+        "7 · Kept",
+        "2 · too &lt;long&gt;",
     ]
     assert list(zip(sankey.link.source, sankey.link.target, sankey.link.value, strict=True)) == [
         (0, 1, 7),

@@ -457,4 +457,4 @@ def test_the_name_of_a_training_stays_the_same_while_it_runs(sqlite_store: Store
             session.get_one(Job, 7).status = status
             session.commit()
         names.add(job_name(trainings_of.show(owner("ann"), 7)))
-    assert names == {"job 7 · ℓ_{P,I}^multi · seed 3"}
+    assert names == {"job 7 · P,I:multi · seed 3"}
