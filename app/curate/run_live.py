@@ -143,7 +143,11 @@ def draw_pulse(run: RunSummary, found: Funnel, workers: WorkerTotals, *, live: b
         rate = _rate(run.id, workers.made)
         numbers += [
             ("Calls/s", "…" if rate is None else f"{rate:,.1f}", counted(workers.alive, "worker")),
-            ("In flight", f"{workers.in_flight:,}", f"of {workers.width:,.0f} allowed now"),
+            (
+                "In flight",
+                f"{workers.in_flight:,}",
+                f"of {workers.width:,.0f} allowed now" if workers.width else "no limit",
+            ),
         ]
     slowed = "never throttled"
     if workers.throttled:

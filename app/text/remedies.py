@@ -32,11 +32,13 @@ PAGES: Mapping[str, str] = {
     "trainings": "Train",
     "webhooks": "Tokens",
 }
-# The button of an operation there.
+# The button of an operation there, and of one with that field.
 BUTTONS: Mapping[str, str] = {
     "analyses leakage": "Check again",
     "jobs resume": "Resume",
     "jobs logs": "Log",
+    "runs resume no_guard": "Go on without guard",
+    "runs resume retry": "Try these again",
 }
 
 
@@ -65,8 +67,10 @@ def _option(name: str, value: str) -> str:
 
 def _page(name: str, arguments: Sequence[str], fields: Mapping[str, str]) -> str:
     title = PAGES.get(name) or PAGES.get(name.partition(" ")[0])
-    if title and name in BUTTONS:
-        return f"“{BUTTONS[name]}” on the {title} page"
+    keys = (*(f"{name} {field}" for field in fields), name)
+    button = next((BUTTONS[key] for key in keys if key in BUTTONS), None)
+    if title and button:
+        return f"“{button}” on the {title} page"
     return f"the {title} page" if title else _command(name, arguments, fields)
 
 
