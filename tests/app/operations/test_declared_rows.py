@@ -162,6 +162,7 @@ LOOSE = {
     "acting.in_foreground": "starts a job: its config is the request",
     "acting.queue": "starts a job: its config is the request",
     "adjudication.decide_and_show": "the card's outbox, whose entries are checked one by one",
+    "agreement.confusion": A_PAGE,
     "agreement.version": A_PAGE,
     "analyses.search": A_PAGE,
     "answers.list_some": A_PAGE,
