@@ -399,7 +399,7 @@ def main() -> None:
     parser.add_argument("points", nargs="*", metavar="POINT")
     parser.add_argument("--folder", type=Path, default=ROOT / ".results")
     parser.add_argument("--guard", type=Path, default=SHARED)
-    parser.add_argument("--side-by-side", type=int, default=trainings_at_once())
+    parser.add_argument("--side-by-side", type=int, help="default: one a core, one on a GPU")
     parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS))
     parser.add_argument("--model")
     parser.add_argument("--rows", type=int)
@@ -436,7 +436,7 @@ def main() -> None:
     if given.write:
         write_figure(results, ways, given.model or DEFAULT_BASE_MODEL)
     elif not given.table:
-        results.run(ways, given.side_by_side)
+        results.run(ways, given.side_by_side or trainings_at_once())
         print(table(results, ways))
     print(gains_against_losses(results, ways))
 

@@ -231,9 +231,11 @@ def _threads() -> Iterator[None]:
     """THREADS for the steps, unless the variable is set; not for what the app starts later."""
     is_given = "OMP_NUM_THREADS" in os.environ
     os.environ.setdefault("OMP_NUM_THREADS", THREADS)
-    yield
-    if not is_given:
-        del os.environ["OMP_NUM_THREADS"]
+    try:
+        yield
+    finally:
+        if not is_given:
+            del os.environ["OMP_NUM_THREADS"]
 
 
 def _end(rest: subprocess.Popen[bytes]) -> None:
