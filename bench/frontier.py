@@ -1,7 +1,7 @@
 """Gain against loss: both trained sides, one factor at a time around a recommended point.
 
     .venv/bin/python bench/frontier.py [POINT …] [--folder DIR] [--side-by-side N] [--seeds 1 2 3]
-        [--model NAME] [--rows N] [--list] [--table] [--write] [--intervals]
+        [--model NAME] [--rows N] [--by-domain] [--list] [--table] [--write] [--intervals]
 
 POINT: names of `--list`, or prefixes of names with a colon (`query:`, `query: LoRA`); without one,
 both recommended points. Every training is `inf train` on the release of bench/results.py,
@@ -17,6 +17,8 @@ stay), and draw the figures of docs/results.md.
 
 --intervals: gains with 95 % intervals over seeds and groups together, of the points given, from the
 weights in DIR.
+
+--by-domain: held out are whole domains of the demo set (cooking, law …), of which no group trains.
 
 --model, --rows: another base model and its batch, as a GPU takes them (`--model BAAI/bge-m3 --rows
 32`); SmolLM2 as a decoder embedder (bench/smollm2.py writes it) is `--model FOLDER` with the points
@@ -403,12 +405,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS))
     parser.add_argument("--model")
     parser.add_argument("--rows", type=int)
+    parser.add_argument("--by-domain", action="store_true")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--intervals", action="store_true")
     given = parser.parse_args()
     every = points()
+    if given.write and given.by_domain:
+        parser.error("--write: the file has the points of the other split")
     if given.list:
         print("\n".join(every))
         return
@@ -428,7 +433,8 @@ def main() -> None:
     folder = given.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     guard = write_guard(given.guard, folder / "google_queries") if given.guard.is_dir() else None
-    results = Frontier(folder, demo_release(folder), guard, "frontier.jsonl")
+    release = demo_release(folder, by_domain=given.by_domain)
+    results = Frontier(folder, release, guard, "frontier.jsonl")
     ways = [Way(name, every[name] | more, given.seeds, guard=True) for name in chosen]
     if given.intervals:
         print(intervals(results, ways))

@@ -164,23 +164,41 @@ def rules_release(folder: Path) -> Path:
     return release
 
 
-def demo_release(folder: Path) -> Path:
-    """The demo set's groups, curated from recorded answers and exported, dropped ones too."""
-    release = folder / "release"
+def demo_release(folder: Path, *, by_domain: bool = False) -> Path:
+    """The demo set's groups, curated from recorded answers and exported, dropped ones too.
+
+    by_domain: a fifth of the groups is held out, of domains that the others do not have.
+    """
+    release = folder / ("release-by-domain" if by_domain else "release")
     if (release / "release.json").is_file():
         return release
-    home = folder / "home"
-    _import_demo(home)
+    home = folder / ("home-by-domain" if by_domain else "home")
+    _import_demo(home, pairs_by_domain(folder) if by_domain else DEMO / "pairs.jsonl")
     run = run_inf("curate", "--dataset", "demo", "--provider", "recorded", home=home)["run_id"]
     # every item of a group: a study takes one
     run_inf("studies", "judge", "--run", run, "--judge", HELD_OUT_JUDGE, home=home)
-    run_inf("export", "--dataset", "demo", "--out", release, "--include-dropped", home=home)
+    held_out = ("--held-out", 0.2, "--held-out-by", "source") if by_domain else ()
+    words = ("--dataset", "demo", "--out", release, "--include-dropped", *held_out)
+    run_inf("export", *words, home=home)
     return release
 
 
-def _import_demo(home: Path) -> None:
+def pairs_by_domain(folder: Path) -> Path:
+    """The demo's pairs, each with its passage's domain (cooking, law …) as its source."""
+    read = [
+        [json.loads(line) for line in (DEMO / name).read_text("utf-8").splitlines()]
+        for name in ("pairs.jsonl", "passages.jsonl")
+    ]
+    domains = {row["passage_id"]: row["domain"] for row in read[1]}
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "pairs-by-domain.jsonl"
+    _write(path, (row | {"source": domains[row["passage_id"]]} for row in read[0]))
+    return path
+
+
+def _import_demo(home: Path, pairs: Path = DEMO / "pairs.jsonl") -> None:
     run_inf("db", "upgrade", home=home)
-    files = ("--pairs", DEMO / "pairs.jsonl", "--passages", DEMO / "passages.jsonl")
+    files = ("--pairs", pairs, "--passages", DEMO / "passages.jsonl")
     about = ("--source", "InF Studio demo set", "--licence", "cc0-1.0")
     run_inf("import", "--dataset", "demo", *files, *about, home=home)
 

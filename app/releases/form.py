@@ -28,7 +28,7 @@ from db.run.runs import RunSummary
 
 # Where a field of the plan has its place; every other one is under More options.
 FILTER, CHOICES = ("reviews", "sources", "study_id"), ("include_dropped", "balance")
-SPLITS = ("name", "format", "split_by", "held_out")
+SPLITS = ("name", "format", "split_by", "held_out", "held_out_by")
 PLACED = (*FILTER, "languages", *CHOICES, "leave_out_contaminated", *SPLITS, "views")
 ELSEWHERE = ("datasets", "runs", "out", "accept_licences")
 DUPLICATES_NOTE = ", before duplicates between runs are left out"

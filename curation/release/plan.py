@@ -77,8 +77,8 @@ class Plan:
     def filter(self) -> dict[str, Any]:
         """Which groups, in which splits: as stored in the release and its manifest.
 
-        `runs` stands there only for several, and verdict versions only where one is not the first:
-        the identity of other releases is unchanged.
+        `runs` stands there only for several, verdict versions only where one is not the first, and
+        `held_out_by` only for sources: the identity of other releases is unchanged.
         """
         several: dict[str, Any] = {}
         if len(self.runs) > 1:
@@ -86,6 +86,8 @@ class Plan:
         versions = {str(each.run.id): each.run.verdict_version for each in self.runs}
         if others := {run: number for run, number in versions.items() if number != FIRST}:
             several |= {VERSIONS: others}
+        if self.wanted.held_out_by != "text":
+            several |= {"held_out_by": self.wanted.held_out_by}
         return several | {
             "run_id": self.choice.run_id,
             "reviews": self.choice.reviews,

@@ -46,6 +46,9 @@ class ReleasePlan(Request):
         ge=0,
         lt=1,
     )
+    held_out_by: Literal["text", "source"] = option(
+        "text", "Hold out groups by themselves, or whole sources.", title="Held out by"
+    )
     seed: int = option(0, "Seed of the sampling.")
     configs: tuple[Literal["default", "provenance", "triplets", "judgments"], ...] = option(
         (),

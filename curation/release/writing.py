@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from analysis.figures.numbers import counted
 from analysis.files.opening import file_sha256
 from analysis.text.splits import held_out_hashed, key_hash
 from curation.release.card.text_counts import TextCounts
@@ -32,10 +33,18 @@ from curation.release.rows import (
     trainer_rows,
     triplet_rows,
 )
+from db.errors import BadInput
 from db.jobs.runner import JobHandle
 from db.release.choice import choice_state
 from db.release.releases import recipe_of_run
-from db.release.rows import GroupJudgment, ReleaseRow, group_judgments, release_rows, split_texts
+from db.release.rows import (
+    GroupJudgment,
+    ReleaseRow,
+    group_judgments,
+    release_rows,
+    sources_of_groups,
+    split_texts,
+)
 from db.shape import Shape
 
 IDENTITY = ("default", "judgments")  # the other configurations repeat the same facts
@@ -289,11 +298,16 @@ def _judgments(
 def _held_out(
     handle: JobHandle, session: Session, plan: Plan, group_ids: "array[int]"
 ) -> frozenset[int]:
-    """The groups that are held out: none of their texts is on the other side."""
+    """The groups that are held out: none of their texts is on the other side.
+
+    Nor one of their sources, where these are held out. Raises BadInput if all groups hang together.
+    """
     if not plan.wanted.held_out:
         return frozenset()
     import numpy as np
 
+    by_source = plan.wanted.held_out_by == "source"
+    sources = sources_of_groups(session, group_ids) if by_source else []
     keys, sizes = array("Q"), array("q")
     for batch in split_texts(session, group_ids):
         handle.check()
@@ -303,6 +317,8 @@ def _held_out(
             if of != "instruction":
                 found.setdefault(group_id, set()).add(_text_key(of, text))
         for texts in found.values():
+            if by_source:
+                texts.add(_text_key("source", sources[len(sizes)]))
             keys.extend(texts)
             sizes.append(len(texts))
         handle.report(len(sizes), len(group_ids), "choosing the held-out groups")
@@ -312,6 +328,13 @@ def _held_out(
         fraction=plan.wanted.held_out,
         seed=plan.wanted.seed,
     )
+    if by_source and not chosen.any():
+        raise BadInput(
+            f"no source can be held out: the groups are of {counted(len(set(sources)), 'source')}, "
+            "or their sources share texts",
+            "hold out by text (held_out_by=text), or give pairs a column `source`",
+            code="no_source_to_hold_out",
+        )
     return frozenset(group_id for group_id, out in zip(group_ids, chosen, strict=True) if out)
 
 

@@ -7,6 +7,7 @@ import pytest
 from exporting import export, load_afresh, rows_of
 from records_world import group_ids, make_run
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from analysis.files.csv_writer import without_formulas
 from analysis.text.licences import conflicts, hub_identifier
@@ -20,7 +21,7 @@ from db.shape import INF_IR
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge, record_judgment
 from db.study.strictness import confidence_of
-from db.tables import Dataset, Item, Pair
+from db.tables import Dataset, Item, Pair, SlotText
 
 
 def test_a_text_that_a_spreadsheet_would_run_gets_an_apostrophe() -> None:
@@ -135,18 +136,24 @@ def test_a_judgment_more_makes_another_release(store: Store, tmp_path: Path) -> 
     assert export(store, tmp_path / "after")["content_sha256"] != before["content_sha256"]
 
 
+def ask_the_same(session: Session, groups: int) -> None:
+    """Give the first groups one query, in other letters."""
+    of_query = select(SlotText).where(SlotText.slot == "Q+").order_by(SlotText.group_id)
+    for number, found in enumerate(session.scalars(of_query.limit(groups))):
+        found.text = "WHO wrote it" if number % 2 else "Who wrote it"
+
+
 def test_no_query_and_no_passage_is_on_both_sides_of_a_held_out_split(
     store: Store, tmp_path: Path
 ) -> None:
     make_run(store, kept=30, dropped=0, unwritten=0)
     with store.write() as session:  # three pairs ask the same, in other letters
-        pairs = session.scalars(select(Pair).order_by(Pair.id).limit(3)).all()
-        for pair in pairs:
-            pair.query = "Who wrote it"
+        ask_the_same(session, 3)
         session.commit()
     told = export(store, tmp_path / "out", format="jsonl", held_out=0.3, seed=4)
     assert told["splits"] == {"books": 21, "books_held_out": 9}
     splits = rows_of(tmp_path / "out")
+    assert sum(row["query_positive"].lower() == "who wrote it" for row in splits["books"]) in (0, 3)
     for columns in (
         ("query_positive", "query_negative"),
         ("document_positive", "hard_negative_document_1", "hard_negative_document_2"),
@@ -163,6 +170,33 @@ def test_no_query_and_no_passage_is_on_both_sides_of_a_held_out_split(
     assert "about 30% of the groups (seed 4)" in (tmp_path / "out" / "README.md").read_text()
     with pytest.raises(BadInput, match=r"held_out=1\.0"):
         export(store, tmp_path / "wrong", held_out=1.0)
+
+
+def test_a_source_is_held_out_as_a_whole(store: Store, tmp_path: Path) -> None:
+    make_run(store, kept=30, dropped=0, unwritten=0)
+    by_source = {"held_out_by": "source", "held_out": 0.4, "format": "jsonl"}
+    with store.write() as session:
+        pairs = session.scalars(select(Pair).order_by(Pair.id)).all()
+        for pair in pairs:
+            pair.meta = pair.meta | {"source": "one"}
+        session.commit()
+    with pytest.raises(BadInput, match=r"of 1 source, .*held_out_by=text"):
+        export(store, tmp_path / "one", **by_source)
+    assert not (tmp_path / "one" / "release.json").exists()
+    with store.write() as session:
+        pairs = session.scalars(select(Pair).order_by(Pair.id)).all()
+        for number, pair in enumerate(pairs):
+            pair.meta = pair.meta | {"source": f"source {number % 5}"}
+        ask_the_same(session, 2)  # which joins two sources
+        session.commit()
+    told = export(store, tmp_path / "out", **by_source)
+    assert told["splits"] == {"books": 18, "books_held_out": 12}
+    sides = {
+        name: {row["source"] for row in rows} for name, rows in rows_of(tmp_path / "out").items()
+    }
+    assert not sides["books"] & sides["books_held_out"]
+    assert len({"source 0", "source 1"} & sides["books"]) != 1
+    assert "no group of their sources, no query" in (tmp_path / "out" / "README.md").read_text()
 
 
 def test_sources_are_chosen_and_become_splits(store: Store, tmp_path: Path) -> None:

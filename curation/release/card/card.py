@@ -131,9 +131,10 @@ def _counts(facts: CardFacts) -> str:
     splits = "\n".join(f"| {split} | {rows:,} |" for split, rows in facts.splits.items())
     held_out = ""
     if facts.held_out:
+        of_source = "no group of their sources, " if facts.held_out_by == "source" else ""
         held_out = (
             f"`{_held_out_name(facts)}` holds about {facts.held_out:.0%} of the groups "
-            f"(seed {facts.seed}): no query and no passage of theirs, whatever its "
+            f"(seed {facts.seed}): {of_source}no query and no passage of theirs, whatever its "
             "case and spacing, is in another split. Evaluate on them, do not train on them.\n\n"
         )
     sources = ""

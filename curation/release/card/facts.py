@@ -68,6 +68,7 @@ class CardFacts:
     sources: dict[str, int]
     chosen: Sequence[str]
     held_out: float
+    held_out_by: str
     seed: int
     format: str
     texts: dict[str, dict[str, Any]]

@@ -44,6 +44,7 @@ def facts_of(
         sources=written.sources,
         chosen=_filter_sentences(plan),
         held_out=plan.wanted.held_out,
+        held_out_by=plan.wanted.held_out_by,
         seed=plan.wanted.seed,
         format=plan.wanted.format,
         texts=written.texts,
