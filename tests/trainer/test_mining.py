@@ -16,6 +16,7 @@ from db.shape import INF_IR
 from db.store.store import Store
 from trainer.data.batches import build_batch
 from trainer.data.groups import Group, group_key, group_of
+from trainer.data.passage_pool import pool_passages
 from trainer.launch.here import train
 from trainer.loop.embedding_loss import objective_loss
 from trainer.loop.mining import mine_negatives
@@ -150,6 +151,53 @@ def test_mining_needs_the_term_p() -> None:
     for objective in ("I", "IQ", "mnrl"):
         with pytest.raises(BadInput, match="mined_negatives=2 applies only where"):
             parse_settings({"mined_negatives": "2", "objective": objective})
+
+
+def test_a_passage_of_a_corpus_is_mined_but_not_one_that_answers_as_well(tmp_path: Path) -> None:
+    """By vectors that are there, where passages are not trained: no passage is read again."""
+    corpus = ["hard", "as good", "far", GROUPS[0].text("P1-")]
+    world = planted_world() | {"hard": at(0.74), "as good": at(0.79), "far": at(0.1)}
+    expected = ["hard", GROUPS[3].text("P2-")]
+    found = mined(GROUPS, world, tmp_path / "mined.json", corpus=corpus)
+    assert found[group_key(GROUPS[0])] == expected
+    model: Any = Planted(world)
+    pool = pool_passages(GROUPS, Template(), model.encode_document, 3, 1, corpus)
+    assert {pool.place_of[text] for text in ("hard", "far")}.isdisjoint(pool.negatives)
+    before = model.encoded
+    file = tmp_path / "by-pool.json"
+    again = mine_negatives(model, GROUPS, Template(), 2, 0.95, file, corpus=corpus, pool=pool)
+    assert again == found and model.encoded == before + len(GROUPS)
+
+
+def test_a_corpus_without_a_number_is_refused() -> None:
+    with pytest.raises(BadInput, match=r"mined_corpus=more\.jsonl is read only .* mined_negatives"):
+        parse_settings({"mined_corpus": "more.jsonl"})
+
+
+@pytest.mark.parametrize("side", ["both", "query"])
+def test_a_training_mines_from_a_corpus(
+    sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, side: str
+) -> None:
+    """What is mined reaches the loss: with a limit that lets all in, passages of the corpus."""
+    corpus = tmp_path / "more.jsonl"
+    groups = [group_of(row, shape=INF_IR) for row in make_rows(10)]
+    # nothing is nearer to a text than itself, even to random weights
+    texts = [Template().apply(*group.triplets()[0][:2]) for group in groups]
+    corpus.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    read: list[str] = []
+    build = build_batch
+
+    def noted(*given: Any) -> Any:
+        batch = build(*given)
+        read.extend(batch.passages)
+        return batch
+
+    monkeypatch.setattr("trainer.data.batches.build_batch", noted)
+    sides = {"trained_side": "query", "objective": "P,IQ:uni"} if side == "query" else {}
+    config = config_for(tmp_path, mined_negatives="4", mined_limit="9", max_steps="1", **sides)
+    config["settings"] = config["settings"] | {"mined_corpus": str(corpus)}
+    assert train(claim(sqlite_store, config))["steps"] == 1
+    assert set(read) & set(texts)
 
 
 def test_a_training_with_mined_negatives_reads_more_passages(

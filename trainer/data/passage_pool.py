@@ -1,8 +1,8 @@
 """The passages of a training whose passages are not trained: vectors once, negatives for all.
 
-With `trained_side=query` the base model embeds every training passage before the first step. The
-loss reads these vectors instead of a column of the batch, so each passage of the training can be a
-negative of each anchor at the cost of one product.
+With `trained_side=query` the base model embeds every training passage before the first step, and
+those of a corpus of which negatives are mined. The loss reads these vectors instead of a column of
+the batch, so each of them can be a negative of each anchor at the cost of one product.
 """
 
 import random
@@ -39,23 +39,26 @@ def pool_passages(
     encode: Callable[[Sequence[str]], np.ndarray],
     negatives: int,
     seed: int,
+    corpus: Sequence[str] = (),
 ) -> PassagePool:
-    """The different passages of the groups, embedded by `encode` (texts → unit vectors).
+    """The different passages of the groups and of a corpus, embedded by `encode` (texts → unit
+    vectors).
 
-    negatives: how many of them, chosen by the seed, are negatives of every anchor; ALL: each.
+    negatives: how many of the groups', chosen by the seed, are negatives of all anchors; ALL: each.
     """
     import torch
 
     triplets = [triplet for group in groups for triplet in group.triplets()]
-    passages = sorted({passage for *_, passage in triplets})
+    own = sorted({passage for *_, passage in triplets})
+    passages = [*own, *sorted(set(corpus) - set(own))]
     place_of = {passage: place for place, passage in enumerate(passages)}
     right_of: dict[str, set[int]] = {}
     for instruction, query, passage in triplets:
         right_of.setdefault(template.apply(instruction, query), set()).add(place_of[passage])
-    count = len(passages) if negatives == ALL else min(negatives, len(passages))
+    count = len(own) if negatives == ALL else min(negatives, len(own))
     return PassagePool(
         torch.from_numpy(np.ascontiguousarray(encode(passages), dtype=np.float32)),
         place_of,
         {text: sorted(places) for text, places in right_of.items()},
-        frozenset(random.Random(seed).sample(range(len(passages)), count)),
+        frozenset(random.Random(seed).sample(range(len(own)), count)),
     )

@@ -15,6 +15,7 @@ from trainer.evaluate.scoring import encode_unique
 from trainer.evaluate.vector_cache import base_caches
 from trainer.launch.plan import Folders, plan_folders, plan_groups, plan_settings
 from trainer.launch.request import TrainStart
+from trainer.loop.mining import corpus_of
 from trainer.model.backbone import load_backbone, read_memory
 from trainer.model.saving import write_checkpoint
 from trainer.parallel.processes import Processes, joined, warn_of_missing_gpu
@@ -177,4 +178,5 @@ def base_pool(
         ),
         settings.pool_passages,
         settings.seed,
+        corpus_of(settings),
     )

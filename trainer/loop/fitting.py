@@ -33,7 +33,7 @@ from trainer.loop.embedding_loss import EmbeddingLoss, Teaching
 from trainer.loop.failures import translated
 from trainer.loop.group_trainer import GroupTrainer
 from trainer.loop.heap import TrimmedHeap
-from trainer.loop.mining import MinedNegatives, mine_negatives
+from trainer.loop.mining import MinedNegatives, corpus_of, mine_negatives
 from trainer.loop.packing_check import make_collator
 from trainer.loop.precision import (
     MEASURED_GROUPS,
@@ -89,7 +89,7 @@ def fit(
     """
     pool = processes.agree(pool) if settings.trained_side == "query" else None
     teacher = processes.agree(_taught(groups, settings, work, processes, report))
-    mined = processes.agree(_mined(model, groups, settings, work, processes, report))
+    mined = processes.agree(_mined(model, groups, settings, work, processes, report, pool))
     collator = make_collator(model, groups, settings, processes, teacher, mined, pool)
     trained = trained_part(model)
     base = copy_weights(trained) if settings.base_share else {}
@@ -208,6 +208,7 @@ def _mined(
     work: Path,
     processes: Processes,
     report: Report,
+    pool: PassagePool | None,
 ) -> MinedNegatives | None:
     """The mined negatives, found by the first process; None where none are wanted."""
     if not settings.mined_negatives or not processes.is_first:
@@ -220,6 +221,8 @@ def _mined(
             settings.mined_negatives,
             settings.mined_limit,
             work / "mined.json",
+            corpus=corpus_of(settings),
+            pool=pool,
             progress=lambda done, total: report(done, total, "mining negatives"),
         )
 

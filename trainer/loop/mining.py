@@ -1,4 +1,4 @@
-"""Hard negatives from the training's own passages, mined once with the base model.
+"""Hard negatives from the training's own passages and a corpus, mined once with the base model.
 
 For (I+,Q+) of every group: the passages that the untrained model ranks highest, but for those of
 any group that shares a query or passage with it (they may answer Q+), and those whose score is
@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis.embed.neighbours import below_share
+from analysis.files.corpora import read_texts
 from trainer.data.groups import Group, group_key, plain
+from trainer.data.passage_pool import PassagePool
 from trainer.evaluate.scoring import encode_unique
 from trainer.model.doors import question_encoder
+from trainer.settings.settings import TrainSettings
 from trainer.settings.template import Template
 
 if TYPE_CHECKING:
@@ -26,6 +29,13 @@ MinedNegatives = Mapping[str, Sequence[str]]
 """{key of a group: passages, the hardest first}."""
 
 
+def corpus_of(settings: TrainSettings) -> list[str]:
+    """The passages of the settings' corpus. Raises BadInput, BadRows with the line."""
+    if not settings.mined_corpus:
+        return []
+    return [found.text for found in read_texts(Path(settings.mined_corpus).expanduser())]
+
+
 def mine_negatives(
     model: "SentenceTransformer",
     groups: Sequence[Group],
@@ -34,20 +44,24 @@ def mine_negatives(
     margin: float,
     file: Path,
     *,
+    corpus: Sequence[str] = (),
+    pool: PassagePool | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, list[str]]:
-    """At most `count` negatives of each group, among the groups' passages.
+    """At most `count` negatives of each group, among the groups' passages and the corpus.
 
-    margin: the largest score of a negative, as a share of P+'s score.
+    margin: the largest score of a negative, as a share of P+'s score. pool: has their vectors.
     """
     if file.is_file():
         kept: dict[str, list[str]] = json.loads(file.read_text(encoding="utf-8"))
         return kept
     keyed = {group_key(group): group for group in groups}
-    passages = sorted({passage for group in keyed.values() for *_, passage in group.triplets()})
+    trained = {passage for group in keyed.values() for *_, passage in group.triplets()}
+    new = sorted(set(corpus) - trained)
+    passages = [*sorted(trained), *new] if pool is None else list(pool.place_of)
     place_of = {passage: place for place, passage in enumerate(passages)}
     kin = _kin(list(keyed.values()), place_of)
-    total = len(passages) + len(keyed)
+    total = len(passages) * (pool is None) + len(keyed)
     done = 0
 
     def counted(texts: int) -> None:
@@ -55,13 +69,16 @@ def mine_negatives(
         done += texts
         progress(done, total)
 
-    corpus = encode_unique(model.encode_document, passages, counted)
+    if pool is None:
+        vectors = encode_unique(model.encode_document, passages, counted)
+    else:
+        vectors = pool.vectors.numpy()
     found: dict[str, list[str]] = {}
     rows = list(keyed.items())
     for start in range(0, len(rows), GROUPS_AT_ONCE):
         part = rows[start : start + GROUPS_AT_ONCE]
         texts = [template.apply(*group.triplets()[0][:2]) for _, group in part]
-        scores = encode_unique(question_encoder(model, ()), texts, counted) @ corpus.T
+        scores = encode_unique(question_encoder(model, ()), texts, counted) @ vectors.T
         for (key, group), of in zip(part, scores, strict=True):
             right = float(of[place_of[group.triplets()[0][2]]])
             own = [place for text in group.split_keys() for place in kin[plain(text)]]

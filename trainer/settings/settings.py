@@ -232,6 +232,12 @@ def _check(settings: TrainSettings) -> None:
             "leave out mined_negatives",
             code="mined_negatives_need_term",
         )
+    if settings.mined_corpus and not settings.mined_negatives:
+        raise BadInput(
+            f"mined_corpus={settings.mined_corpus} is read only where negatives are mined",
+            "give mined_negatives, how many for each group",
+            code="mined_corpus_needs_number",
+        )
     if settings.positive_counted == "as-printed" and objective.mode != "multi":
         raise BadInput(
             f"positive_counted=as-printed applies only for multi objectives, "

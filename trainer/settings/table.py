@@ -212,6 +212,14 @@ class SettingFields:
         minimum=0,
         advanced=True,
     )
+    mined_corpus: str = _setting(
+        "",
+        OBJECTIVE,
+        "Corpus of mined negatives",
+        "A file of passages (JSONL, CSV or Parquet with the column text) from which negatives are "
+        "mined, besides the training's own passages. Empty: none.",
+        advanced=True,
+    )
     mined_limit: float = _setting(
         0.95,
         OBJECTIVE,
