@@ -97,7 +97,7 @@ class _Tries:
     `of_row`: failures after which another such request was answered; `of_server`: without that.
     `cuts`: calls that hung while such a request was answered.
     `form`: the simplest that it has needed. `renamed`: its limit of output tokens, once, else two
-    names would alternate. `lost`: answers that did not arrive.
+    names would alternate. `lost`: answers that did not arrive, `lost_usd` what they may have cost.
     """
 
     began: float
@@ -110,6 +110,7 @@ class _Tries:
     form: int = 0
     renamed: bool = False
     lost: int = 0
+    lost_usd: float = 0.0
 
     def failed(self, last_answer: float) -> None:
         """Count a failure; `last_answer`: when the server gave its last one to such a request."""
@@ -190,6 +191,7 @@ class OpenAIProvider:
         self._tries: dict[str, _Tries] = {}  # of requests without an answer yet, by key
         self._in_a_row = 0  # failures since the last answer
         self._lost_usd = 0.0  # what answers cost that were lost on their way
+        self._beyond_usd: defaultdict[tuple[str, str], float] = defaultdict(float)
         self._jitter = random.Random()
         self.failures = 0
         self._trouble = TroubleLog()
@@ -313,11 +315,16 @@ class OpenAIProvider:
             ) from silent[0]
 
     def max_usd(self, request: Request) -> float:
-        """The price of every byte of the prompt as a token and of all the output it may have."""
+        """The price of every byte of the prompt as a token and of all the output it may have.
+
+        A gateway that adds a prompt of its own counts more: what an answer to the same task cost
+        beyond that, at most so far, is added.
+        """
         price = self._prices.get(request.model)
         if price is None:
             return 0.0
-        return price.usd(max_input_tokens(request), max_output_tokens(request))
+        known = price.usd(max_input_tokens(request), max_output_tokens(request))
+        return known + self._beyond_usd[request.model, request.task]
 
     def _counted_tokens(self, request: Request) -> float:
         """What counts against a limit of tokens: the prompt at four bytes each, and the output."""
@@ -427,8 +434,10 @@ class OpenAIProvider:
                         continue
                     self._trouble.failed(error)
                     if is_lost(error):
+                        max_usd = self.max_usd(request)
                         tries.lost += 1
-                        self._lost_usd += self.max_usd(request)
+                        tries.lost_usd += max_usd
+                        self._lost_usd += max_usd
                     if isinstance(error, openai.APIStatusError):
                         delay = retry_after_seconds(error, self.max_retry_after.get(request.task))
                     failed = error
@@ -469,6 +478,8 @@ class OpenAIProvider:
                     self._last_answer, self._in_a_row = time.monotonic(), 0
                     self._answered[kind], self._answered_at[kind] = request, self._last_answer
                     self._answers += 1
+                    beyond_usd = answer.cost_usd - self.max_usd(request)
+                    self._beyond_usd[kind] += max(0.0, beyond_usd)
                     self._latencies[kind].add(
                         call.began, answer.latency_seconds, answer.output_tokens
                     )
@@ -478,7 +489,7 @@ class OpenAIProvider:
                     form = max(tries.form, endpoint.form.get(request.model, 0))
                     endpoint.form[request.model] = form
                     # an answer to the same prompt: what the lost ones cost, too
-                    self._lost_usd -= tries.lost * (self.max_usd(request) - answer.cost_usd)
+                    self._lost_usd -= tries.lost_usd - tries.lost * answer.cost_usd
                     self._tries.pop(request.key, None)
                     return replace(answer, attempts=tries.attempts)
                 finally:

@@ -353,18 +353,18 @@ def test_a_server_never_bills_more_than_the_budget_of_a_run_whose_workers_are_ki
 ) -> None:
     """Three workers, eight kills, every second with the loss of the machine's files.
 
-    What the server gave an answer to is its bill. The run ends at its budget, and goes on to the
-    end with a larger one.
+    What the server gave an answer to is its bill, each at most the maximum of its call. The run
+    ends at its budget, and goes on to the end with a larger one.
     """
     store, chance = postgres_store, random.Random(3)
     kills, lost_files, in_flight = 8, 4, 6
     own_home.mkdir(exist_ok=True)
     (own_home / "prices.toml").write_text(PRICES)
     add_dataset(store, pairs=PAIRS)
-    with Server(latency_seconds=0.02, usage=(1000, 300)) as server:
+    with Server(latency_seconds=0.02, usage=(450, 190)) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        usd = (1000 * 1.0 + 300 * 10.0) / 1e6  # a call in flight may cost 0.006
-        budget = 900 * usd
+        usd = (450 * 1.0 + 190 * 10.0) / 1e6  # a call in flight may cost from 0.0025 to 0.042
+        budget = 3.6
         with store.write() as session:
             asked = {"dataset": "small", "provider": "openai", "settings": ["model=small"]}
             run = start_run(session, **asked, concurrency=in_flight, budget_usd=budget)

@@ -1,6 +1,7 @@
 """What servers do besides answering: silence, Azure's addresses, the same content asked twice."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from sqlalchemy import func, select
 from curation.providers.endpoints import Endpoint
 from curation.providers.openai_server import OpenAIProvider
 from curation.providers.provider import Request
+from curation.recipe.prices import Price
 from curation.recipe.prompt import Prompt
 from curation.run.starting import start_run
 from db.errors import ProviderError
@@ -23,33 +25,34 @@ ASKED: dict[str, Any] = {"dataset": "small", "provider": "openai", "settings": [
 OF_ONE_GROUP = 8
 
 
+REQUEST = Request(
+    task="instruction_positive",
+    gives="Instruction",
+    provider="openai",
+    model="small",
+    parameters={"max_output_tokens": 200},
+    prompt=Prompt("p.txt", "Document: {document}\nQuery: {query_positive}"),
+    inputs={"document": "a long word", "query_positive": "what"},
+)
+
+
+def provider_of(server: Server, **settings: Any) -> OpenAIProvider:
+    client = AsyncOpenAI(
+        base_url=server.url, api_key="k", http_client=DefaultAioHttpClient(), max_retries=0
+    )
+    endpoint = Endpoint(server.url, client, own_server=True)
+    return OpenAIProvider([endpoint], concurrency=2, timeout_seconds=1.0, **settings)
+
+
 def test_a_call_that_is_met_with_silence_is_given_up_and_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("curation.providers.openai_server.BACKOFF_SECONDS", 0.01)
-    prompt = Prompt("p.txt", "Document: {document}\nQuery: {query_positive}")
-    request = Request(
-        task="instruction_positive",
-        gives="Instruction",
-        provider="openai",
-        model="small",
-        parameters={},
-        prompt=prompt,
-        inputs={"document": "a long word", "query_positive": "what"},
-    )
 
     async def ask(server: Server) -> Any:
-        client = AsyncOpenAI(
-            base_url=server.url, api_key="k", http_client=DefaultAioHttpClient(), max_retries=0
-        )
-        provider = OpenAIProvider(
-            [Endpoint(server.url, client, own_server=True)],
-            concurrency=2,
-            prices={},
-            timeout_seconds=1.0,
-        )
+        provider = provider_of(server, prices={})
         try:
-            return await provider.answer(request), provider.state()
+            return await provider.answer(REQUEST), provider.state()
         finally:
             await provider.close()
 
@@ -57,6 +60,32 @@ def test_a_call_that_is_met_with_silence_is_given_up_and_tried_again(
         answer, state = asyncio.run(ask(server))
     assert answer.attempts >= 2 and state.failures == answer.attempts - 1
     assert answer.text.startswith("Instruction: ")
+
+
+def test_what_a_gateway_counts_beyond_the_prompt_is_reserved_for_further_calls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And what a lost answer counted at first is taken back as a whole."""
+    monkeypatch.setattr("curation.providers.openai_server.BACKOFF_SECONDS", 0.01)
+
+    async def ask(server: Server) -> None:
+        provider = provider_of(server, prices={"small": Price(1.0, 10.0)})
+        other = replace(REQUEST, task="query_negative")
+        before, of_other = provider.max_usd(REQUEST), provider.max_usd(other)
+        try:
+            answer = await provider.answer(REQUEST)
+            again = await provider.answer(replace(REQUEST, inputs=REQUEST.inputs | {"query": "x"}))
+            lost_usd = provider.state().unanswered_usd
+        finally:
+            await provider.close()
+        assert answer.cost_usd == again.cost_usd == pytest.approx(0.0054) and before < 0.003
+        assert provider.max_usd(REQUEST) == pytest.approx(answer.cost_usd)
+        assert provider.max_usd(other) == of_other
+        lost = answer.attempts + again.attempts - 2
+        assert lost > 0 and lost_usd == pytest.approx(lost * answer.cost_usd)
+
+    with Server(faults={"silence": 1.0}, usage=(3500, 190)) as server:
+        asyncio.run(ask(server))
 
 
 def test_a_deployment_of_azure_is_asked_by_its_name(
