@@ -29,9 +29,11 @@ from sqlalchemy.orm import Session
 
 from db.errors import BadInput, InfError, StoreBehind
 from db.home import home
+from db.patience import clock_time, known_absence
 from db.store.revision import READ_REVISION, VERSION_TABLE, head
 from db.store.scope import INFO, current_scope
 from db.store.settings import database_schema, database_url
+from db.tables import utc_now
 
 BUSY_TIMEOUT_SECONDS = 30
 # a database host that vanished is an error after half a minute, of which a third is an attempt to
@@ -230,10 +232,15 @@ def _translate_connection_error(url: URL, context: ExceptionContext) -> None:
     if is_first and isinstance(context.sqlalchemy_exception, OperationalError):
         # not the context's engine: there is none where a pooled connection is opened anew
         place = url.render_as_string(hide_password=True)
+        known = known_absence()
+        since, until = map(clock_time, known or (utc_now(), utc_now()))
+        away = f" since {since}, next attempt at {until}" if known else ""
         raise InfError(
-            f"the store {place} cannot be reached ({context.original_exception})",
+            f"the store {place} cannot be reached{away} ({context.original_exception})",
             "start it, or set INF_DATABASE_URL",
             code="store_unreachable",
+            since=since,
+            until=until,
         ) from context.original_exception
 
 

@@ -139,6 +139,9 @@ def test_health_reports_a_store_that_is_away_and_answers_again_when_it_is_back(
             assert httpx.get(f"{server.url}/_stcore/health").status_code == 200  # why not that one
             page = httpx.get(f"{server.url}/account", headers={**HTML, "cookie": "inf_session=x"})
             assert page.status_code == 503 and str(postgres_cluster.folder) not in page.text
+            assert re.search(r"database since [\d:]{8}, next attempt at [\d:]{8}", page.text)
+            log = server.log.read_text()
+            assert re.search(r"waiting for the store since \S+, next attempt at \S+ \(", log)
         finally:
             postgres_cluster.allow(url, True)
         assert health(server, until=200).status_code == 200

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -37,7 +38,7 @@ from curation.run.starting import start_run
 from db.errors import InfError, ProviderError
 from db.jobs import jobs
 from db.modules import run_module
-from db.patience import clock_time, is_away
+from db.patience import clock_time, is_away, known_absence, patiently
 from db.run.runs import get_run
 from db.run.workers import worker_totals
 from db.store.schema import upgrade
@@ -377,8 +378,11 @@ def test_a_budget_counts_each_answer_once_when_a_commit_is_cut_off_from_its_answ
         assert session.scalars(select(RunWorker.leased_usd)).all() == [0.0]
 
 
-def test_an_unreachable_store_is_named(cluster: Cluster, inf_process: Callable[..., Ran]) -> None:
+def test_an_unreachable_store_is_named_and_since_when_workers_here_wait_for_it(
+    cluster: Cluster, inf_process: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = open_store(cluster.create())
+    monkeypatch.setenv("INF_DATABASE_URL", store.url)
     with store.read() as session:
         session.connection()
     cluster.stop()
@@ -387,8 +391,36 @@ def test_an_unreachable_store_is_named(cluster: Cluster, inf_process: Callable[.
         session.connection()
     assert error.value.code == "store_unreachable"
     shown = inf_process("status", INF_DATABASE_URL=store.url)
-    assert shown.code == 1 and "cannot be reached" in shown.err and "Traceback" not in shown.err
-    cluster.start()
+    assert shown.code == 1 and "cannot be reached (" in shown.err and "Traceback" not in shown.err
+
+    def look() -> None:
+        with store.read() as session:
+            session.connection()
+
+    messages: list[str] = []
+    with ThreadPoolExecutor(2) as pool:
+        workers = [pool.submit(patiently, look, 60, tell=messages.append) for _ in range(2)]
+        wait_for(lambda: len(messages) > 12, 20)
+        shown = inf_process("status", INF_DATABASE_URL=store.url)
+        cluster.start()
+        assert [worker.result(30) for worker in workers] == [None, None]
+    (since,) = {re.findall(r"since (\S+),", message)[0] for message in messages}
+    line = rf"cannot be reached since {since}, next attempt at [\d:]{{8}} \(\w"
+    assert shown.code == 1 and re.search(line, shown.err), shown.err
+    assert known_absence() is None, "it is back"
+
+
+def test_a_worker_that_was_killed_while_it_waited_makes_no_further_attempt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def away() -> None:
+        raise InfError("away", code="store_unreachable")
+
+    with pytest.raises(InfError):
+        patiently(away, 0.5)
+    assert known_absence() is not None
+    monkeypatch.setattr("db.patience.NOTE_SECONDS", -60)
+    assert known_absence() is None
 
 
 @pytest.mark.long

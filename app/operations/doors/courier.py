@@ -7,11 +7,13 @@ like any other that is not 2xx, and no proxy of the environment is used.
 
 import asyncio
 import logging
+import math
 import threading
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -21,7 +23,7 @@ from app.access.identity import owner
 from app.operations.doors import events
 from app.operations.doors.events import EventRow
 from db.errors import InfError
-from db.patience import is_away
+from db.patience import is_away, patiently
 from db.rows import as_text
 from db.servers import webhooks
 from db.store.scope import unscoped
@@ -134,17 +136,12 @@ def sending() -> Iterator[None]:
 
 
 def _send_until(stopping: threading.Event) -> None:
-    is_store_away = False
     while True:
-        try:
-            send_due(stopping)
-            is_store_away = False
+        try:  # a store that is away is noted for the pages, which try once
+            patiently(partial(send_due, stopping), math.inf, stopped=stopping.is_set)
         except (InfError, SQLAlchemyError) as error:  # the next turn tries again
             if not is_away(error):
                 log.exception("webhooks could not be sent")
-            elif not is_store_away:
-                log.warning("the store is away, webhooks wait: %s", error)
-            is_store_away = True
         if stopping.wait(EVERY_SECONDS):
             return
 
