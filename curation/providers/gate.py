@@ -95,7 +95,7 @@ class Gate:
         self._token_seconds = 60.0 / tokens_per_minute if tokens_per_minute else 0.0
         self._part = 1.0
         self._next_start = self._owed = 0.0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[asyncio.Future[bool]] = deque()
         self._closed = asyncio.Event()
 
     @asynccontextmanager
@@ -178,16 +178,25 @@ class Gate:
         self._admit_waiting()
 
     async def _enter(self, spacing: float) -> None:
-        while True:
-            if self._closed.is_set():
-                raise Stopped
-            if self.in_flight < int(self.width) + self.lent:
-                self.in_flight += 1
-                break
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Wait for a slot behind all that wait already: who comes would overtake them for ever."""
+        self.check()
+        if not self._waiting and self.in_flight < int(self.width) + self.lent:
+            self.in_flight += 1
+        else:
+            future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
             self._waiting.append(future)
-            await future
+            try:
+                if not await future:
+                    raise Stopped
+            except asyncio.CancelledError:
+                if future in self._waiting:
+                    self._waiting.remove(future)
+                elif not future.cancelled():
+                    self.in_flight -= future.result()
+                    self._admit_waiting()
+                raise
         try:
+            self.check()
             await self._wait_for_start_time(spacing)
         except BaseException:
             self.in_flight -= 1
@@ -211,11 +220,10 @@ class Gate:
             late = max(late, OVERSLEPT_SECONDS * self._part)
 
     def _admit_waiting(self) -> None:
-        free = int(self.width) + self.lent - self.in_flight
-        if self._closed.is_set():
-            free = len(self._waiting)
-        while self._waiting and free > 0:
+        """Give free slots to those that wait; once the gate is closed, none to all of them."""
+        is_open = not self._closed.is_set()
+        while self._waiting and (not is_open or self.in_flight < int(self.width) + self.lent):
             future = self._waiting.popleft()
             if not future.done():
-                future.set_result(None)
-                free -= 1
+                future.set_result(is_open)
+                self.in_flight += is_open

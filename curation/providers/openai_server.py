@@ -84,8 +84,10 @@ MAX_IN_A_ROW: Final = 12  # failures of any requests without an answer between t
 MAX_FAILING_SHARE: Final = 0.05  # of requests that fail while the server works
 ROW_SECONDS: Final = 45.0  # after that fewer failures of a row are enough
 MIN_ROW_FAILURES: Final = 3
-MAX_CUTS: Final = 2  # of a row's calls that hang while others are answered
+MAX_CUTS: Final = 2  # of a row's calls that hang, or fail alone after long, as others are answered
+SLOW_FAILURE: Final = 12.0  # seconds: a row with four of these would take longer than a minute
 STUCK: Final = 3  # times HANG_SECONDS: then a call may hold its place in vain
+COMPARED: Final = 0.5  # times HANG_SECONDS: then what may hold all places in vain is found out
 WATCH_SECONDS: Final = 1.0  # between two looks at the calls that are open
 FIRST_SECONDS: Final = 5.0  # for which the others wait for a model's first answer
 
@@ -95,12 +97,15 @@ class _Tries:
     """The attempts of a request that has no answer yet, between which it may be parked.
 
     `of_row`: failures after which another such request was answered; `of_server`: without that.
-    `cuts`: calls that hung while such a request was answered.
+    `cuts`: calls that hung, or failed alone after long, while such a request was answered.
+    `answered`, `failed_before`: how many calls of any request had by its first attempt.
     `form`: the simplest that it has needed. `renamed`: its limit of output tokens, once, else two
     names would alternate. `lost`: answers that did not arrive, `lost_usd` what they may have cost.
     """
 
     began: float
+    answered: int = 0
+    failed_before: int = 0
     attempts: int = 0
     of_row: int = 0
     of_server: int = 0
@@ -134,6 +139,7 @@ class _Call:
     request: Request
     limit: asyncio.Timeout
     began: float
+    hung_before: bool
     hangs: bool = False
 
     @property
@@ -187,6 +193,7 @@ class OpenAIProvider:
         self._parks = parks
         self._calls: set[_Call] = set()
         self._watch: asyncio.Task[None] | None = None
+        self._compared: asyncio.Task[bool] | None = None  # of calls that hold all places for long
         self._latencies: defaultdict[tuple[str, str], Latencies] = defaultdict(Latencies)
         self._tries: dict[str, _Tries] = {}  # of requests without an answer yet, by key
         self._in_a_row = 0  # failures since the last answer
@@ -354,7 +361,7 @@ class OpenAIProvider:
 
     async def close(self) -> None:
         """Close the connections."""
-        for task in (self._return, self._watch):
+        for task in (self._return, self._watch, self._compared):
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
@@ -387,7 +394,8 @@ class OpenAIProvider:
         without that are the server's: nothing is dropped for them, and after MAX_ATTEMPTS of them,
         or MAX_IN_A_ROW of any requests, it is waited for.
         """
-        tries = self._tries.setdefault(request.key, _Tries(time.monotonic()))
+        new = _Tries(time.monotonic(), self._answers, self.failures)
+        tries = self._tries.setdefault(request.key, new)
         kind = (request.model, request.task)
         if self._watch is None:
             self._watch = asyncio.create_task(self._watch_calls())
@@ -404,7 +412,7 @@ class OpenAIProvider:
                 endpoint.open_requests += 1
                 # the SDK's timeout is one of silence: a slow drip never ends by it
                 limit = asyncio.timeout(self._timeout(request))
-                call = _Call(request, limit, time.monotonic())
+                call = _Call(request, limit, time.monotonic(), tries.cuts > 0)
                 try:
                     # not `chat.completions.create`, which walks through every message and schema
                     # to rename fields, and builds models of the response: a third of all CPU
@@ -474,6 +482,7 @@ class OpenAIProvider:
                         self.failures += 1
                         self._in_a_row += 1
                         tries.failed(self._answered_at.get(kind, -math.inf))
+                        tries.cuts += not call.hangs and self._fails_alone(call, tries)
                 else:
                     self._last_answer, self._in_a_row = time.monotonic(), 0
                     self._answered[kind], self._answered_at[kind] = request, self._last_answer
@@ -513,6 +522,15 @@ class OpenAIProvider:
                 raise TryLater(seconds)
             await self.gate.pause(seconds)
 
+    def _fails_alone(self, call: _Call, tries: _Tries) -> bool:
+        """Whether a call failed after long, was overtaken by others that were answered, and hardly
+        any other failed since its row's first attempt: under load, many do."""
+        if call.seconds < SLOW_FAILURE:
+            return False
+        others = self.failures - tries.failed_before - tries.attempts
+        is_overtaken = self._latencies_of(call.request)[0].newest_start > call.began
+        return is_overtaken and others <= MAX_FAILING_SHARE * (self._answers - tries.answered)
+
     @asynccontextmanager
     async def _opened(self, call: _Call) -> AsyncIterator[None]:
         """Watch a call until its response is there. Raises TimeoutError at its limit."""
@@ -526,10 +544,20 @@ class OpenAIProvider:
     async def _watch_calls(self) -> None:
         """Cut calls that hang while others are answered. Where calls hold all of several places
         for long, much longer than answers take, lend one place after the other, up to the width:
-        whether others are answered must show."""
+        whether others are answered must show. Sooner where already the start of an answer hangs."""
+        soon = COMPARED * HANG_SECONDS
         while True:
             await asyncio.sleep(WATCH_SECONDS)
-            stuck, width = sum(map(self._is_stuck, self._calls)), int(self.gate.width)
+            width = int(self.gate.width)
+            late = [call for call in self._calls if self._is_stuck(call, soon)]
+            is_full, compared = 1 < width <= len(late), self._compared
+            if compared is None and is_full and self._latencies_of(late[0].request)[1] == math.inf:
+                self._compared = asyncio.create_task(self._start_hangs(late[0].request))
+            elif compared is not None and compared.done() and not is_full:
+                self._compared = compared = None
+            hangs = compared is not None and compared.done() and compared.result()
+            after = soon if hangs else STUCK * HANG_SECONDS
+            stuck = sum(self._is_stuck(call, after) for call in self._calls)
             self.gate.lend(min(width, max(0, stuck + 1 - width)) if width > 1 else 0)
             for call in list(self._calls):
                 if await self._hangs(call) and call in self._calls and not call.limit.expired():
@@ -543,9 +571,27 @@ class OpenAIProvider:
             return latencies, math.inf
         return latencies, latencies.allowed(request.parameters.get("max_output_tokens"))
 
-    def _is_stuck(self, call: _Call) -> bool:
-        """Whether a call may hang: it is much older than any answer of its stage was."""
-        if call.seconds <= STUCK * HANG_SECONDS or call.request.task in self.timeouts:
+    async def _start_hangs(self, request: Request) -> bool:
+        """Whether a small request is answered soon, and of this one not even a few tokens: those of
+        a model that thinks for long are."""
+        answers = False
+        try:
+            async with asyncio.timeout(COMPARED * HANG_SECONDS):
+                answers = await self._probe_failure(request, anew=True) is None
+            if answers:
+                async with asyncio.timeout(COMPARED * HANG_SECONDS):
+                    await self._probe_failure(request, anew=True, full=True)
+        except TimeoutError:
+            self._lost_usd += answers * self.max_usd(request)
+            return answers
+        return False
+
+    def _is_stuck(self, call: _Call, after: float) -> bool:
+        """Whether a call may hang: it is much older than any answer of its stage was, or its row's
+        call before did."""
+        if call.hung_before:
+            return call.seconds > COMPARED * HANG_SECONDS
+        if call.seconds <= after or call.request.task in self.timeouts:
             return False
         return call.seconds > MUCH_LONGER * self._latencies_of(call.request)[0].longest()
 

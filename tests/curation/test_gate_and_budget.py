@@ -126,6 +126,48 @@ def test_starts_that_a_busy_loop_delays_hold_back_no_later_ones(
     assert starts[599] - starts[300] == pytest.approx(29.9, rel=0.01)
 
 
+def test_who_comes_overtakes_nobody_who_waits() -> None:
+    """A caller that went on at once had every slot, and one that waited none for minutes."""
+    order: list[str] = []
+
+    async def calls(gate: Gate, name: str) -> None:
+        for _ in range(20):
+            async with gate.slot():
+                order.append(name)
+                await asyncio.sleep(0)
+
+    async def run() -> None:
+        gate = Gate(1)
+        await asyncio.gather(*(calls(gate, name) for name in "abc"))
+        assert gate.in_flight == 0
+
+    asyncio.run(run())
+    assert order == list("abc") * 20
+
+
+def test_a_call_that_is_cancelled_while_it_waits_leaves_no_slot_behind() -> None:
+    async def hold(gate: Gate, free: asyncio.Event) -> None:
+        async with gate.slot():
+            await free.wait()
+
+    async def run() -> None:
+        gate, free = Gate(1), asyncio.Event()
+        first, waits, given, last = (asyncio.create_task(hold(gate, free)) for _ in range(4))
+        await asyncio.sleep(0)
+        waits.cancel()
+        await asyncio.gather(waits, return_exceptions=True)
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        given.cancel()  # in the round in which it got the slot
+        await asyncio.gather(given, return_exceptions=True)
+        assert gate.in_flight == 1 and not last.done()
+        free.set()
+        await last
+        assert gate.in_flight == 0
+
+    asyncio.run(run())
+
+
 def test_a_closed_gate_lets_nobody_in_and_wakes_who_waits() -> None:
     async def scene() -> None:
         gate = Gate(1)

@@ -6,6 +6,7 @@ import heapq
 import itertools
 import json
 import random
+import re
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -43,12 +44,13 @@ class World:
         async def respond(sent: httpx2.Request) -> httpx2.Response:
             messages = json.loads(sent.content)["messages"]
             prompt = "\n".join(message["content"] for message in messages)
-            self.in_flight += 1
+            of_group = not is_probe(prompt)
+            self.in_flight += of_group
             self.max_in_flight = max(self.max_in_flight, self.in_flight)
             try:
                 tokens = await handle(prompt)
             finally:
-                self.in_flight -= 1
+                self.in_flight -= of_group
             if not tokens:
                 return httpx2.Response(500, json={"error": {"message": "it breaks"}})
             message = {"content": "Instruction: read about towers"}
@@ -139,12 +141,17 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[..., World]:
     return run
 
 
+def is_probe(prompt: str) -> bool:
+    """A small one, or the start of an answer to a prompt whose beginning is new."""
+    return prompt == "Reply with OK." or re.match(r"\([0-9a-f]+\) ", prompt) is not None
+
+
 def texts(count: int, *bad: str, at: int = 20) -> list[str]:
     good = [f"good {number}" for number in range(count)]
     return [*good[:at], *bad, *good[at:]]
 
 
-@pytest.mark.parametrize("seconds", [0.05, 5.0, 12.0])
+@pytest.mark.parametrize("seconds", [0.05, 5.0, 12.0, 14.0, 20.0, 25.0, 29.0])
 def test_a_prompt_that_fails_while_others_are_answered_is_set_aside_within_a_minute(
     simulated: Callable[..., World], seconds: float
 ) -> None:
@@ -156,6 +163,22 @@ def test_a_prompt_that_fails_while_others_are_answered_is_set_aside_within_a_min
     after, why = world.failed["bad"]
     assert after < 60 and why.startswith("server_error: gave up after")
     assert len(world.answered) == 400
+
+
+@pytest.mark.parametrize("seconds", [14.0, 25.0])
+def test_a_server_that_fails_slowly_under_load_drops_hardly_a_row(
+    simulated: Callable[..., World], seconds: float
+) -> None:
+    """A third of all calls fail, whatever the prompt: two failures of a row prove nothing."""
+    chance = random.Random(2)
+
+    async def handle(prompt: str) -> int:
+        fails = chance.random() < 0.3 and not is_probe(prompt)
+        await asyncio.sleep(seconds if fails else 3.0)
+        return 0 if fails else 30
+
+    world = simulated(handle, texts(600))
+    assert len(world.failed) <= 8, world.failed
 
 
 @pytest.mark.parametrize("after", [400, 20], ids=["others go on", "it is the last one"])
@@ -177,24 +200,67 @@ def test_a_prompt_that_hangs_while_others_are_answered_is_set_aside_within_a_min
     assert 2 * 160 * 2e-6 < world.lost_usd < 3 * 5000e-6
 
 
+@pytest.mark.parametrize("latency", [0.2, 1.0, 2.0])
 @pytest.mark.parametrize(("count", "lent"), [(4, 1), (5, 2)])
 def test_prompts_that_hang_in_all_places_from_the_start_are_set_aside(
-    simulated: Callable[..., World], count: int, lent: int
+    simulated: Callable[..., World], count: int, lent: int, latency: float
 ) -> None:
-    """Lent places, one a minute, show that the server answers others: within a minute of that. No
-    place is lent before: an honest first answer may take as long."""
+    """A place is lent once the start of such a prompt hangs, too, while a small one is answered."""
 
     async def handle(prompt: str) -> int:
-        await asyncio.sleep(FOREVER if "bad" in prompt else 1.0)
+        await asyncio.sleep(FOREVER if "bad" in prompt else latency)
         return 30
 
     bad = [f"bad {number}" for number in range(count)]
     world = simulated(handle, texts(60, *bad, at=0))
     assert len(world.answered) == 60 and len(world.failed) == count
-    first = min(world.answered_at)
-    assert first - SimulatedTime.now < 62 * lent + 6
-    assert max(world.failed_at) - first < 60
+    assert {attempts for _, attempts in world.answered.values()} == {1}
+    first = min(world.answered_at) - SimulatedTime.now
+    assert 20 < first < 18 + 13 * lent
+    assert max(world.failed_at) - SimulatedTime.now < (65 if count == 4 else 95)
     assert world.max_in_flight == 4 + lent
+
+
+def test_prompts_whose_start_is_answered_hold_their_places_for_a_minute(
+    simulated: Callable[..., World],
+) -> None:
+    """As those about which a model thinks for as long: none is lent before."""
+
+    async def handle(prompt: str) -> int:
+        await asyncio.sleep(FOREVER if "bad" in prompt and not is_probe(prompt) else 1.0)
+        return 30
+
+    world = simulated(handle, texts(60, *[f"bad {number}" for number in range(4)], at=0))
+    assert 60 < min(world.answered_at) - SimulatedTime.now < 68
+    assert len(world.answered) == 60 and len(world.failed) == 4
+
+
+@pytest.mark.parametrize("max_tokens", [160, 8192, None])
+def test_a_model_that_thinks_for_a_minute_before_each_answer_is_not_cut_and_lent_no_place(
+    simulated: Callable[..., World], max_tokens: int | None
+) -> None:
+    """The small probe and the start of a prompt are answered at once, as by a local server."""
+
+    async def handle(prompt: str) -> int:
+        await asyncio.sleep(1.0 if is_probe(prompt) else 58.0)
+        return 30
+
+    world = simulated(handle, texts(40), max_tokens=max_tokens)
+    assert not world.failed and {attempts for _, attempts in world.answered.values()} == {1}
+    assert world.max_in_flight == 4
+
+
+def test_long_prompts_that_a_server_reads_for_a_minute_are_not_cut(
+    simulated: Callable[..., World],
+) -> None:
+    """A small prompt is answered, the start of theirs is not: one more is sent, nothing is cut."""
+
+    async def handle(prompt: str) -> int:
+        await asyncio.sleep(0.5 if prompt == "Reply with OK." else 70.0)
+        return 30
+
+    world = simulated(handle, texts(40))
+    assert not world.failed and {attempts for _, attempts in world.answered.values()} == {1}
 
 
 def test_a_server_that_thinks_for_long_is_waited_for(simulated: Callable[..., World]) -> None:
