@@ -6,7 +6,7 @@ servers and open doors in a file of INF_HOME, secrets sealed as typed keys are; 
 it whenever it starts the process, also in place of one that died, and deletes it when the job is
 over. A job that goes by them is of that INF_HOME: the supervisor of another one has not got them.
 Without the file its own are used, and a job whose supervisor ended with it does not start again by
-itself.
+itself. A job on a Ray cluster gets what is no secret, and the rest of its nodes.
 """
 
 import json
@@ -23,7 +23,7 @@ from sqlalchemy.orm import Session
 
 from app.jobs.places import uses_environment
 from db.home import files_root, home, home_ids, is_of_this_machine
-from db.jobs.jobs import OVER, keep_here, key_of
+from db.jobs.jobs import LOCAL, OVER, keep_here, key_of
 from db.servers.sealing import seal, unseal
 from db.store.environment import VARIABLES
 from db.store.secrets import inherited, is_secret
@@ -37,18 +37,22 @@ NAMES: Final = frozenset(each.name for section in SECTIONS for each in VARIABLES
 
 def hand_over(session: Session, job: Job, like: Iterable[Job] = ()) -> None:
     """Leave this process's variables for the process of a job, or what was left for one `like` it;
-    before the job can be claimed. Does not commit."""
+    before the job can be claimed. Of a cluster's job no secrets: they would be seen there, and its
+    nodes have their own. Does not commit."""
+    is_here = job.launcher == LOCAL
     is_free = files_root() and not is_of_this_machine(job.config)
-    if (is_free or job.home in home_ids()) and uses_environment(session, job):
+    if is_here and (is_free or job.home in home_ids()) and uses_environment(session, job):
         keep_here(job)
     for other in like:
+        if is_here and other.launcher != LOCAL:
+            continue
         with suppress(FileNotFoundError):  # it may end meanwhile
             return _write(job, _path(other).read_text(encoding="utf-8"))
     held = {name: value for name, value in inherited().items() if _is_handed_over(name)}
     secrets = {name: value for name, value in held.items() if is_secret(name)}
     content = {
         "plain": {name: value for name, value in held.items() if name not in secrets},
-        "sealed": seal(json.dumps(secrets)) if secrets else "",
+        "sealed": seal(json.dumps(secrets)) if secrets and is_here else "",
     }
     _write(job, json.dumps(content))
 
@@ -77,6 +81,17 @@ def with_handed_over(job: Job, variables: Mapping[str, str]) -> dict[str, str]:
     own = {name: value for name, value in variables.items() if not _is_handed_over(name)}
     plain: dict[str, str] = content["plain"]
     return own | plain | secrets
+
+
+def sent_to_cluster(job: Job) -> dict[str, str]:
+    """The variables that the launcher of a cluster's job left; no address with a password in it."""
+    try:
+        content = json.loads(_path(job).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    plain = {name: value for name, value in content["plain"].items() if "@" not in value}
+    other = {"AZURE_OPENAI_ENDPOINT": ""} if "OPENAI_BASE_URL" in plain else {}  # a node's own
+    return other | plain
 
 
 def was_left(job: Job) -> bool:

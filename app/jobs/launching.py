@@ -64,12 +64,11 @@ def launch(
     launcher = chosen_launcher()
     with unscoped(), store.write() as session:
         job, *more = _admitted(session, kind, config, actor, launcher=launcher, after=after)
-        if launcher == jobs.LOCAL:  # a cluster's nodes have their own
-            # whoever joins a run works with its server and key
-            run_id = config.get("run_id") if config.get("joins") else None
-            like = jobs.live_of_run(session, run_id) if run_id else ()
-            for each in (job, *more):
-                hand_over(session, each, like)
+        # whoever joins a run works with its server and key
+        run_id = config.get("run_id") if config.get("joins") else None
+        like = jobs.live_of_run(session, run_id) if run_id else ()
+        for each in (job, *more):
+            hand_over(session, each, like)
         session.commit()
     supervisors.ensure_taken(store, launcher)
     return job.id

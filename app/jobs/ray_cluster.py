@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from sqlalchemy.engine import URL, make_url
 
+from app.jobs.handed_over import sent_to_cluster
 from app.jobs.kinds import KINDS
 from app.jobs.processes import PROCESS_DEFAULTS, SAFE_PATH, command_of
 from db.errors import BadInput, InfError
@@ -135,13 +136,15 @@ def without_password(url: str) -> str:
 
 
 def environment_of(store: Store, job: Job) -> dict[str, str]:
-    """The environment of a job on the cluster: store and shared files, no secrets.
+    """The environment of a job on the cluster: store, shared files, its launcher's settings; no
+    secrets.
 
     With INF_FILES a node has an INF_HOME of its own; a training over several nodes shares one.
     """
     is_shared = not files_root() or _workers(job) > 1
     return (
-        PROCESS_DEFAULTS
+        sent_to_cluster(job)
+        | PROCESS_DEFAULTS
         | SAFE_PATH
         | {
             "INF_DATABASE_URL": without_password(store.url),

@@ -12,8 +12,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from sqlalchemy import select
+
 from analysis.files.shared import share_log
 from app.jobs import launching
+from app.jobs.handed_over import left_ids
 from app.jobs.ray_cluster import (
     OVER,
     RUNNING,
@@ -176,9 +179,15 @@ def _close_lost(store: Store, job: Job, reason: str) -> None:
 
 
 def _retry_lost(store: Store, cluster: RayCluster, silent: dict[int, float]) -> bool:
-    """End lost attempts in the cluster and queue their jobs again, as `launching.settle` does.
-    Whether there were any."""
+    """End lost attempts in the cluster and queue their jobs again, as `launching.settle` does; what
+    was left for those that ended otherwise it deletes. Whether any were lost."""
     launching.mark_lost(store, silent)
+    ended = Job.status.in_(jobs.OVER) & (Job.status != "lost") & (Job.launcher == cluster.address)
+    if left := left_ids():
+        with store.read() as session:
+            over = session.scalars(select(Job.id).where(Job.id.in_(left), ended)).all()
+        for job_id in over:
+            launching.settle(store, job_id)
     lost = _jobs_here(store, cluster, "lost")
     with store.read() as session:
         wanted = [job for job in lost if launching.is_wanted(session, job)]

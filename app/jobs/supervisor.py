@@ -209,7 +209,8 @@ def _settle(store: Store, running: dict[str, Running]) -> None:
     if not left:
         return
     with store.read() as session:
-        over = session.scalars(select(Job).where(Job.id.in_(left), Job.status.in_(jobs.OVER))).all()
+        is_over = Job.id.in_(left), Job.status.in_(jobs.OVER), Job.launcher == jobs.LOCAL
+        over = session.scalars(select(Job).where(*is_over)).all()
     for job in over:
         if was_left(job) and launching.settle(store, job.id):
             log.info("job %s, attempt %s, was lost and is queued again", job.id, job.attempt)

@@ -235,8 +235,7 @@ def resume(actor: Actor, job_id: int) -> JobChanged:
         require_own(session, now, job.kind, job.config)
         job = jobs.requeue_job(session, job_id)
         take_budget_of(session, now, job, is_new=False)
-        if job.launcher == jobs.LOCAL:
-            hand_over(session, job)
+        hand_over(session, job)
         record_event(session, actor.name, "job.resume", job_id)
     supervisors.ensure_taken(open_store(), job.launcher)
     return JobChanged(id=job_id, status=job.status)

@@ -23,6 +23,7 @@ from waiting import until
 from app.access.identity import owner
 from app.jobs import handed_over, launching, processes, ray_supervisor, supervisor, supervisors
 from app.jobs.handed_over import forget, hand_over, with_handed_over
+from app.jobs.ray_cluster import environment_of
 from app.jobs.ray_supervisor import supervise_ray
 from app.jobs.supervisor import slots, supervise, visible_gpus
 from app.operations import jobs as operations
@@ -691,6 +692,47 @@ def test_a_queued_job_has_the_servers_and_keys_of_who_launched_it_not_the_superv
         result = jobs.get_job(session, job_id).result
     assert result == {"url": "http://new.example/v1", "key_length": 14, "other": None}
     assert not left.exists()
+
+
+def test_a_job_on_a_cluster_has_its_launchers_server_and_no_key(
+    toys: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The supervisor, and the nodes, have the variables of days ago."""
+    sent: list[dict[str, str]] = []
+
+    def note(job: Job) -> bool:
+        sent.append(environment_of(toys, job))
+        with toys.write() as session:
+            jobs.finish_job(session, job.id, job.attempt, "done")
+            session.commit()
+        return True
+
+    cluster = IdleRay(note)
+    monkeypatch.setenv("INF_RAY_ADDRESS", cluster.address)
+    monkeypatch.setenv("HF_TOKEN", "a-token-of-now")
+    launched(toys, monkeypatch)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://ann:open-sesame@new.example/v1")
+    launching.launch(toys, "curate", {}, actor=owner("me"))
+    assert b"-of-now" not in b"".join(each.read_bytes() for each in (home() / "launched").iterdir())
+    supervise_ray(toys, cluster, idle_seconds=0.5)
+    first, second = sent
+    assert first["OPENAI_BASE_URL"] == "http://new.example/v1"
+    assert first["AZURE_OPENAI_ENDPOINT"] == "", "a node's own would come first"
+    assert not {"HF_TOKEN", "LAB_API_KEY", "OPENAI_API_KEY"} & (first.keys() | second.keys())
+    assert "OPENAI_BASE_URL" not in second, "it has a password"
+    assert not list((home() / "launched").iterdir())
+
+
+def test_whoever_joins_a_clusters_run_here_has_its_own_key(
+    toys: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INF_RAY_ADDRESS", IdleRay.address)
+    there = launching.job_now(toys, launched(toys, monkeypatch))
+    monkeypatch.delenv("INF_RAY_ADDRESS")
+    here = launching.job_now(toys, launched(toys, monkeypatch))
+    with toys.write() as session:
+        hand_over(session, here, like=[there])
+    assert with_handed_over(here, {})["LAB_API_KEY"] == "the-key-of-then"
 
 
 def test_what_an_earlier_version_left_is_read_or_deleted_and_other_files_are_passed_over(

@@ -33,7 +33,7 @@ from db.jobs import jobs
 from db.jobs.resources import missing_gpu_warning, parts_of, sum_of
 from db.run.runs import funnel, get_run
 from db.store.store import Store
-from db.tables import Job
+from db.tables import Job, utc_now
 
 PAIRS = 24
 KEY = "sk-nobody-may-read-this-0123456789"
@@ -328,7 +328,9 @@ def test_without_the_token_nothing_is_taken_and_the_job_says_so(
 def test_no_password_is_told_to_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     store = Store("postgresql+psycopg://ann:open-sesame@db.example/inf?sslpassword=open-sesame")
-    told = " ".join(environment_of(store, Job(kind="curate", config={})).values())
+    job = Job(kind="curate", config={})
+    job.id, job.created_at = 1, utc_now()
+    told = " ".join(environment_of(store, job).values())
     assert "ann@db.example/inf" in told
     assert "open-sesame" not in told and KEY not in told
 
