@@ -16,7 +16,7 @@ from app.access.identity import CookieHolder, SessionUser
 from app.access.permissions import require, signed_in
 from app.access.scope import read_user, scope_kept, work_under
 from app.text.languages import DEFAULT, error_text, text
-from app.text.plain import plain
+from app.text.plain import plain, sentence
 from db.assignment import hidden
 from db.errors import InfError
 from db.store.store import open_store
@@ -86,7 +86,7 @@ def failures_shown(language: str = DEFAULT) -> Iterator[None]:
     try:
         yield
     except InfError as error:
-        st.error(plain(error_text(language, error)), icon=":material/error:")
+        st.error(plain(sentence(error_text(language, error))), icon=":material/error:")
     except NoResultFound:  # of a row that this user may not see, or that is gone
         st.error(text(language, "refused.not_there"), icon=":material/error:")
 
@@ -100,7 +100,7 @@ def action(function: Callable[P, None]) -> Callable[P, None]:
             with scope_kept():
                 function(*args, **kwargs)
         except InfError as error:
-            notify(error_text(DEFAULT, error), kind="error")
+            notify(sentence(error_text(DEFAULT, error)), kind="error")
         except NoResultFound:
             notify(text(DEFAULT, "refused.not_there"), kind="error")
 

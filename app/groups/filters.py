@@ -37,7 +37,9 @@ REVIEWS = {
     "reject": "rejected",
     "edit": "edited",
 }
-PARAMETERS = ("verdict", "reason", "stage", "review", "source", "search", "in", "groups")
+STATUS = {"unfinished": "not finished", "released": "in a release", "trained": "trained a model"}
+FILTERS = ("verdict", "reason", "stage", "review", "status", "source")
+PARAMETERS = (*FILTERS, "search", "in", "groups")
 WRITTEN = "groups.address"
 MAX_IDS = 800  # proxies refuse addresses of more than 8 KB
 
@@ -55,6 +57,7 @@ def draw_filters(
         "reason": reasons,
         "stage": () if blind else STAGES,
         "review": tuple(REVIEWS),
+        "status": () if blind else tuple(STATUS),
         "source": sources if len(sources) > 1 else (),
     }
     _read_address(options)
@@ -124,14 +127,14 @@ def _draw_widgets(options: dict[str, Any], active: int) -> tuple[str | None, boo
 
 
 def _label(value: str) -> str:
-    return REVIEWS.get(value, value.replace("_", " "))
+    return (REVIEWS | STATUS).get(value, value.replace("_", " "))
 
 
 def _read_address(options: dict[str, Any]) -> None:
     """Set the widgets from an address that this page did not write."""
     state, address = st.session_state, _address()
     if address != state.get(WRITTEN):
-        for name in ("verdict", "reason", "stage", "review", "source"):
+        for name in FILTERS:
             state[f"groups.{name}"] = address.get(name, ALL)
         state["groups.search"] = address.get("search", "")
         state["groups.in_passages"] = address.get("in") == "passages"
@@ -147,7 +150,7 @@ def _address() -> dict[str, str]:
 
 def _write_address() -> None:
     state = st.session_state
-    found = {name: state.get(f"groups.{name}", ALL) for name in PARAMETERS[:5]}
+    found = {name: state.get(f"groups.{name}", ALL) for name in FILTERS}
     address = {name: value for name, value in found.items() if value and value != ALL}
     if (search := (state.get("groups.search") or "").strip()) != "":
         address["search"] = search
@@ -165,7 +168,7 @@ def _write_address() -> None:
 
 
 def _set_view(sets: dict[str, str]) -> None:
-    for name in ("verdict", "reason", "stage", "review"):
+    for name in FILTERS[:5]:
         st.session_state[f"groups.{name}"] = sets.get(name, ALL)
     _write_address()
 

@@ -186,7 +186,8 @@ def draw_page(user: SessionUser, runs: Sequence[RunSummary]) -> None:
 chosen = chosen_dataset()
 user = require_permission("groups")
 runs = () if chosen is None else list_runs(user, dataset_id=chosen.id, right="groups").data
-found = [run for run in runs if run.kept + run.dropped]
+linked = st.query_params.get("run")  # also one of which nothing is finished yet
+found = [run for run in runs if run.kept + run.dropped or str(run.id) == linked]
 if found:
     with failures_shown():
         draw_page(user, found)

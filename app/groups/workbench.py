@@ -111,6 +111,8 @@ def calls(group: GroupShown, prompts: Prompts) -> dict[str, Any]:
 
 def _notes(group: GroupShown, carried_from_run: int | None) -> list[str]:
     review, notes = group.review, list[str]()
+    if group.state in ("waiting", "leased"):  # to a blind reviewer it is ""
+        notes.append("Not finished: it can be reviewed when the run has finished it.")
     if group.calls:
         by = dict.fromkeys(each.answered_by for each in group.calls)
         notes.append(f"Answered by {', '.join(by)}")

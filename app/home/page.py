@@ -192,5 +192,5 @@ for job_id in running:
 draw_agreement(own)
 draw_newest_model(user, line.figures.of_model)
 draw_lights(line.quality.lights)
-draw_example(user, is_open=not found.reviews)
+draw_example(user, is_open=not found.reviews and not found.checkpoints)
 draw_drawer("All steps", partial(draw_steps, steps), key="home.steps", icon=":material/checklist:")

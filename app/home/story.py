@@ -64,9 +64,9 @@ def branches_of(found: Funnel, kept: Sequence[KeptGroups]) -> dict[str, Branch]:
             place: ("groups", run | {"verdict": "kept", "review": review})
             for review, (place, _) in REVIEWS.items()
         },
-        "Released": ("releases", {}),
-        "Trained": ("train", {}),
-        "Not finished": ("curate", run),
+        "Released": ("groups", run | {"verdict": "kept", "status": "released"}),
+        "Trained": ("groups", run | {"verdict": "kept", "status": "trained"}),
+        "Not finished": ("groups", run | {"status": "unfinished"}),
         **{reason_text(name): ("groups", run | {"reason": name}) for name in found.dropped},
         OTHER_REASONS: ("groups", run | {"verdict": "dropped"}),
     }

@@ -100,7 +100,15 @@ def draw_headline(evaluations: Sequence[Evaluation]) -> None:
     columns: dict[str, Any] = dict.fromkeys(("Mean", "95 % from", "to"), number)
     columns["Ranked over"] = st.column_config.TextColumn(width=180)
     height: Any = "content" if len(rows) <= MAX_ROWS_SHOWN else "auto"
-    draw_rows(rows, None, key="evaluations.headline", column_config=columns, height=height)
+    first = ("Measure", "Mean", "Model")  # a phone shows two columns and the start of the third
+    draw_rows(
+        rows,
+        None,
+        key="evaluations.headline",
+        column_config=columns,
+        column_order=(*first, *(name for name in rows[0] if name not in first)),
+        height=height,
+    )
     for line in lines:
         st.caption(plain(line))
     st.caption(CAPTION)

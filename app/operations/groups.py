@@ -169,7 +169,14 @@ def standing(session: Session, actor: Actor, run_id: int) -> Standing:
 
 def visible(session: Session, here: Standing, group_ids: Collection[int]) -> set[int]:
     """Those of the groups that are of the run and may be shown to them; blind, complete ones."""
-    return queue.reviewable(session, here.run.id, group_ids, reviewer=here.viewer, blind=here.blind)
+    return queue.reviewable(
+        session,
+        here.run.id,
+        group_ids,
+        reviewer=here.viewer,
+        blind=here.blind,
+        in_work=here.curates,
+    )
 
 
 def standing_in(actor: Actor, run_id: int) -> Standing:

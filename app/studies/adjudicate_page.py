@@ -156,6 +156,7 @@ if not found:
         link="Studies",
     )
     st.stop()
+by_id = {study.id: study for study in found}
 with st.container(horizontal=True, vertical_alignment="bottom"):
     chosen = choose(
         "Study",
@@ -164,6 +165,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         parameter="study",
         ident=lambda study: study.id,
         name=lambda study: f"study {study.id} · {study.name}",
+        default=lambda: by_id[adjudication.study_to_show(user, list(by_id))],
     )
     shown = st.selectbox("Show", list(CHOICES), key="adjudicate.show", width=180)
 item = st.query_params.get("item", "")

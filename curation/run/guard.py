@@ -40,14 +40,12 @@ class Guard:
 
 
 def guard_message(run_id: int, reason: str, count: int, example: str) -> str:
-    """Why the run pauses, what to change, and the three ways on."""
+    """Why the run pauses, and what to change; or how it goes on as it is."""
     known = find_reason(reason)
-    meaning = "" if known is None else f" ({known.meaning})"
+    meaning = reason if known is None else known.meaning
     remedy = "look at the dropped groups" if known is None else known.remedy
-    detail = f" The last one: {example}." if example else ""
+    detail = f" ({example})" if example else ""
     return (
-        f"All of the first {count} groups were dropped as {reason}{meaning}.{detail} To change: "
-        f"{remedy}. Start a new run with changed settings; if the server was at fault and is "
-        f"mended, `runs resume {run_id} retry={reason}` tries these groups again; "
+        f"All of the first {count} groups were dropped: {meaning}{detail}. To change: {remedy}. "
         f"`runs resume {run_id} no_guard=yes` continues as it is."
     )

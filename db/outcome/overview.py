@@ -10,6 +10,7 @@ from db.jobs.jobs import live_of_run
 from db.outcome.analyses import ids_by_kind
 from db.outcome.checkpoints import trained_on
 from db.release.releases import with_groups_of
+from db.run.groups import released
 from db.run.runs import RunSummary
 from db.run.workers import worker_totals
 from db.tables import (
@@ -23,7 +24,6 @@ from db.tables import (
     Pair,
     Passage,
     Release,
-    ReleaseGroup,
     Review,
     Run,
     Study,
@@ -143,20 +143,14 @@ class KeptGroups:
 
 def kept_groups(session: Session, run_id: int) -> list[KeptGroups]:
     """What became of a run's kept groups."""
-    of_group = select(ReleaseGroup.group_id).where(ReleaseGroup.group_id == Group.id)
-    trained = select(Checkpoint.release_id).where(Checkpoint.release_id.is_not(None))
-    of_used = of_group.where(ReleaseGroup.release_id.in_(trained))
-    released, used = (
-        found.correlate(Group).exists().label(name)
-        for found, name in ((of_group, "released"), (of_used, "used"))
-    )
+    is_released, is_used = released().label("released"), released(trained=True).label("used")
     review = func.coalesce(Review.action, NONE)
     rows = session.execute(
-        select(review, released, used, func.count())
+        select(review, is_released, is_used, func.count())
         .select_from(Group)
         .outerjoin(Review, and_(Review.group_id == Group.id, Review.is_current))
         .where(Group.run_id == run_id, Group.verdict == "kept")
-        .group_by(review, released, used)
+        .group_by(review, is_released, is_used)
     )
     return [KeptGroups(*row) for row in rows]
 

@@ -18,7 +18,14 @@ from db.errors import BadInput, Refused
 from db.events import record_event
 from db.requests import Request, option
 from db.review.carrying import replace_reviews, same_texts
-from db.run.groups import GroupPage, is_complete, matching_groups, page_of_groups
+from db.run.groups import (
+    STATUSES,
+    UNFINISHED,
+    GroupPage,
+    is_complete,
+    matching_groups,
+    page_of_groups,
+)
 from db.run.runs import STAGES, drop_reasons, get_run, require_active_run, shape_of
 from db.run.versions import reasons_of, verdicts_of
 from db.store.bulk import Row
@@ -48,6 +55,11 @@ class QueueFilter(Request):
         names=("--review", "--reviewed"),
         choices=REVIEW_STATES,
     )
+    status: str | None = option(
+        None,
+        "Only groups that are not finished, are in a release, or trained a model.",
+        choices=STATUSES,
+    )
     search: str | None = option(None, "Only groups with this text in the query or an instruction.")
     in_passages: bool = option(False, "Search the passages, too.")
     ids: tuple[int, ...] | None = option(None, "Only these groups.", names=())
@@ -75,13 +87,15 @@ def listed_groups(
 ) -> GroupPage:
     """A page of the finished groups that match and are not hidden from the viewer, and their total.
 
-    Without a viewer, for a program: groups in work, too. Blind, rows are without verdict, reason,
-    stage, state and whether texts are missing. Raises Refused for a blind filter by any of these.
+    Groups in work: by their status only, or without a viewer, for a program. Blind, rows are
+    without verdict, reason, stage, state and whether texts are missing. Raises Refused for a blind
+    filter by any of these.
     """
-    if blind and (wanted.verdict or wanted.reason or wanted.stage or wanted.verdict_version):
+    reveals = (wanted.verdict, wanted.reason, wanted.stage, wanted.status, wanted.verdict_version)
+    if blind and any(reveals):
         raise Refused(
             "this run is reviewed without verdicts",
-            "leave out the filter by verdict",
+            "leave out the filter by verdict or status",
             code="run_without_verdicts",
         )
     query = _reviewable_by(session, wanted, reviewer=viewer, blind=blind)
@@ -151,15 +165,22 @@ def reviewable(
     *,
     reviewer: str | None,
     blind: bool,
+    in_work: bool = False,
 ) -> set[int]:
-    """Those of these groups that are of the run and may be shown to this person for a review."""
+    """Those of these groups that are of the run and may be shown to this person for a review; with
+    `in_work` also those that are not finished."""
     wanted = QueueFilter(run_id=run_id)
-    query = _reviewable_by(session, wanted, reviewer=reviewer, blind=blind)
+    query = _reviewable_by(session, wanted, reviewer=reviewer, blind=blind, in_work=in_work)
     return set(session.scalars(query.where(Group.id.in_(group_ids))))
 
 
 def _reviewable_by(
-    session: Session, wanted: QueueFilter, *, reviewer: str | None, blind: bool
+    session: Session,
+    wanted: QueueFilter,
+    *,
+    reviewer: str | None,
+    blind: bool,
+    in_work: bool = False,
 ) -> Select[int]:
     query = matching_groups(
         wanted.run_id,
@@ -167,13 +188,14 @@ def _reviewable_by(
         reason=wanted.reason,
         source=wanted.source,
         review=wanted.review,
+        status=wanted.status,
         search=wanted.search,
         stage=wanted.stage,
         in_passages=wanted.in_passages,
         held=verdicts_of(session, wanted.run_id, wanted.verdict_version),
         without=None if reviewer is None else hidden_pair(session, reviewer, Group.pair_id),
     )
-    if reviewer is not None:
+    if reviewer is not None and not in_work and wanted.status != UNFINISHED:
         query = query.where(Group.verdict.is_not(None))
     if blind:
         query = query.where(is_complete(shape_of(session, wanted.run_id)))
@@ -184,6 +206,7 @@ def _reviewable_by(
 
 def _reviewed_by(session: Session, wanted: QueueFilter, action: str, reviewer: str) -> Select[int]:
     query = _reviewable_by(session, wanted, reviewer=reviewer, blind=False)
+    query = query.where(Group.verdict.is_not(None))
     if action != "approve":
         return query
     return query.where(is_complete(shape_of(session, wanted.run_id)))

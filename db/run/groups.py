@@ -11,9 +11,20 @@ from db.corpus.texts import pair_source
 from db.rows import Row
 from db.run.runs import shape_of
 from db.shape import Shape
-from db.tables import Dataset, Group, Pair, Passage, Review, SlotText
+from db.tables import (
+    Checkpoint,
+    Dataset,
+    Group,
+    Pair,
+    Passage,
+    ReleaseGroup,
+    Review,
+    SlotText,
+)
 
 BATCH = 500
+UNFINISHED = "unfinished"
+STATUSES = (UNFINISHED, "released", "trained")
 Verdicts = tuple[Any, ColumnElement[bool] | None]
 
 
@@ -116,6 +127,7 @@ def matching_groups(
     stage: str | None = None,
     source: str | None = None,
     review: str | None = None,
+    status: str | None = None,
     search: str | None = None,
     in_passages: bool = False,
     without: ColumnElement[bool] | None = None,
@@ -124,9 +136,10 @@ def matching_groups(
     """The ids of groups of a run, `without` some: a condition on `Group.pair_id`, those hidden from
     a person (`db.assignment.hidden.hidden_pair`).
 
-    `review` is an action, or "none" for unreviewed groups. `search` is a text, case-insensitive, in
-    the query, the instructions and Q-, with `in_passages` in the passages, too. `verdict` and
-    `reason` are those of what has the verdicts, `held` (`db.run.versions.verdicts_of`).
+    `review` is an action, or "none" for unreviewed groups; `status` is one of STATUSES. `search` is
+    a text, case-insensitive, in the query, the instructions and Q-, with `in_passages` in the
+    passages, too. `verdict` and `reason` are those of what has the verdicts, `held`
+    (`db.run.versions.verdicts_of`).
     """
     verdicts, joined = held
     query = select(Group.id).where(Group.run_id == run_id)
@@ -145,9 +158,26 @@ def matching_groups(
         of_source = of_source.where(pair_source() == source)
         query = query.where(Group.pair_id.in_(of_source))
     query = _reviewed(query, review)
+    if status:
+        query = query.where(_has_status(status))
     if search and search.strip():
         query = query.where(Group.id.in_(_found(run_id, search.strip(), in_passages)))
     return query
+
+
+def released(*, trained: bool = False) -> ColumnElement[bool]:
+    """Whether a release has the group; `trained`: one that a model was trained on."""
+    of_group = select(ReleaseGroup.group_id).where(ReleaseGroup.group_id == Group.id)
+    if trained:
+        used = select(Checkpoint.release_id).where(Checkpoint.release_id.is_not(None))
+        of_group = of_group.where(ReleaseGroup.release_id.in_(used))
+    return of_group.correlate(Group).exists()
+
+
+def _has_status(status: str) -> ColumnElement[bool]:
+    if status == UNFINISHED:
+        return Group.verdict.is_(None)
+    return released(trained=status == "trained")
 
 
 def is_complete(shape: Shape) -> ColumnElement[bool]:

@@ -278,6 +278,11 @@ def is_judged(session: Session, study_id: int) -> bool:
     return session.scalar(found) is not None
 
 
+def is_disputed(session: Session, study_id: int) -> bool:
+    """Whether people have chosen differently on an item of the study."""
+    return session.execute(_split_items(session, study_id).limit(1)).first() is not None
+
+
 def decided_ids(session: Session, study_id: int) -> set[int]:
     """The items of the study that an adjudicator has decided."""
     judges = list(session.scalars(select(Judge.id).where(Judge.kind == "adjudicator")))

@@ -390,9 +390,12 @@ _LISTED = (
 )
 
 
-def items_of_two_judges(session: Session, study_id: int) -> set[int]:
-    """The items with judgments of two judges or more, as `judgment_frame` counts them."""
+def items_of_two_judges(session: Session, study_id: int, *, people: bool = False) -> set[int]:
+    """The items with judgments of two judges or more, as `judgment_frame` counts them; `people`:
+    of two persons."""
     query = judgments_that_count(study_id, Judgment.item_id)
+    if people:
+        query = query.where(Judge.kind == "person")
     several = func.count(Judgment.judge_id.distinct()) > 1
     return set(session.scalars(query.group_by(Judgment.item_id).having(several)))
 

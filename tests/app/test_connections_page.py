@@ -1,5 +1,6 @@
 """The Connections page and the connection of a run's form: from a URL to a run without a shell."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -73,7 +74,7 @@ def test_an_engineer_comes_from_a_url_to_a_queued_run_without_a_shell(
         assert job.config == {"run_id": run.id}
         row = session.scalars(select(Connection)).one()
         assert row.tested["models"] == ["large", "small"]
-    captions = [each.value.replace("\\", "") for each in open_page("curate").caption]
+    captions = [re.sub(r"[\\`]", "", each.value) for each in open_page("curate").caption]
     assert any(f"large, small · lab: {server.url}" in each for each in captions)
 
 
@@ -111,8 +112,9 @@ def test_the_key_of_a_connection_is_changed_and_not_shown(
     at = fill_form(open_page("connections"), name="lab", url=server.url, key="sk-wrong-0123456")
     assert "refuses the key" in at.error[0].value and "sk-wrong" not in everything(at)
     assert "curate.provider" not in at.session_state
-    with sqlite_store.read() as session:
-        row = session.scalars(select(Connection)).one()
+    row = connections.add(
+        owner("me"), ConnectionAdd(name="lab", url=server.url), "sk-wrong-0123456"
+    )
     at = open_page("connections")
     at.text_input(key=f"connections.key-{row.id}").set_value(KEY)
     at.button(key=f"connections.key-do-{row.id}").click().run()
@@ -128,6 +130,32 @@ def test_the_key_of_a_connection_is_changed_and_not_shown(
     assert connections.show(owner("me"), "lab").prices == {"small": {"input": 2.0, "output": 3.0}}
     at.button(key=f"connections.remove-do-{row.id}").click().run()
     assert "No connections yet" in words(at)
+
+
+def test_a_failed_add_keeps_what_was_typed_and_names_the_field(
+    sqlite_store: Store, server: Server
+) -> None:
+    connections.add(owner("me"), ConnectionAdd(name="taken", url=server.url), KEY)
+    silent = "http://127.0.0.1:9/v1"
+    for given, field, wrong in (
+        ({"name": "lab", "url": silent, "key": KEY}, "url", "No server responds at `http"),
+        ({"name": "lab", "url": "what"}, "url", "is no address of a server"),
+        ({"name": "lab", "url": server.url, "key": "sk-wrong-0123456"}, "key", "refuses the key"),
+        ({"name": "taken", "url": server.url, "key": KEY}, "name", "connection taken already"),
+        ({"name": "lab", "url": server.url, "secret": "no name"}, "secret", "is no name of"),
+    ):
+        at = fill_form(open_page("connections"), **given)
+        (error,) = at.error
+        assert wrong in error.value.replace("\\", "") and not error.value[0].islower()
+        order = [each.key or each.type for each in at.main if each.type in ("text_input", "error")]
+        assert order[order.index("error") - 1] in (f"connections.{field}", "connections.secret")
+        held = {name: at.text_input(key=f"connections.{name}").value for name in given}
+        assert held == given | ({"key": ""} if "key" in given else {})
+        at = at.run()
+        assert not at.error, "said once"
+        assert [each.name for each in connections.list_all(owner("me")).data[1:]] == ["taken"]
+    at = fill_form(at, url=server.url, secret="", key=KEY)
+    assert not at.error and connections.show(owner("me"), "lab").tested is not None
 
 
 def test_the_page_refuses_a_private_network_on_a_shared_server_in_its_words(

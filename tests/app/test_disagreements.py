@@ -22,7 +22,7 @@ from db.people.rights import Rights
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge, record_judgment
 from db.study.studies import set_status
-from db.tables import Item
+from db.tables import Item, Study
 
 KINDS = ("positive", "negative", "distractor")
 CORA = SessionUser("cora", rights=Rights(everywhere=frozenset({"adjudicate", "curate"})))
@@ -115,8 +115,14 @@ def test_answers_without_assignments_are_adjudicated_on_the_page(
     """Imported answers have none: the page took a study of them for one that nobody judged."""
     monkeypatch.setenv("INF_DATABASE_URL", sqlite_store.url)
     study_id = asked_study(sqlite_store, tmp_path)
-    page = open_page("adjudicate", study=str(study_id))
+    with sqlite_store.write() as session:
+        run_id = session.get_one(Study, study_id).run_id
+        dataset_id = session.get_one(Study, study_id).dataset_id
+        session.add(Study(dataset_id=dataset_id, run_id=run_id, name="newer", overlap=1))
+        session.commit()
+    page = open_page("adjudicate")
     assert not page.exception
+    assert page.selectbox(key="adjudicate.study").value == str(study_id), "where people disagree"
     assert len([one for one in page.dataframe if "Open" in one.value]) == 1
 
 

@@ -643,11 +643,12 @@ def test_every_group_of_a_run_is_in_the_picture_once() -> None:
     to_review = {"run": 1, "verdict": "kept", "review": "none"}
     assert branches["Not reviewed"] == ("Not reviewed: 3", "groups", to_review)
     assert branches["Kept"].parameters == {"run": 1, "verdict": "kept"}
-    assert {branches[name][:2] for name in ("Not finished", "Released", "Trained")} == {
-        ("Not finished: 3", "curate"),
-        ("Released: 5", "releases"),
-        ("Trained: 3", "train"),
-    }
+    of_kept = {"run": 1, "verdict": "kept"}
+    assert [branches[name] for name in ("Not finished", "Released", "Trained")] == [
+        ("Not finished: 3", "groups", {"run": 1, "status": "unfinished"}),
+        ("Released: 5", "groups", of_kept | {"status": "released"}),
+        ("Trained: 3", "groups", of_kept | {"status": "trained"}),
+    ]
     assert set(branches) == {one.end for one in streams if one.groups}
     rare = Funnel(1, 1, 9, 0, 0, {}, 0, {f"reason_{n}": 1 for n in range(9)})
     summed = branches_of(rare, [])

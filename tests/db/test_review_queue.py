@@ -10,6 +10,8 @@ from sqlalchemy import select
 from study_world import list_reviews, sampled_study
 
 from db.errors import BadInput, Refused
+from db.outcome.checkpoints import record_checkpoint
+from db.outcome.overview import kept_groups
 from db.review import queue as review_queue
 from db.review.queue import QueueFilter
 from db.review.reviews import (
@@ -21,7 +23,7 @@ from db.review.reviews import (
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge
 from db.study.studies import set_status
-from db.tables import Event, Group, Item, Run
+from db.tables import Event, Group, Item, Release, ReleaseGroup, Run
 
 Inf = Callable[..., Any]
 
@@ -170,6 +172,52 @@ def test_unfinished_groups_are_in_no_queue(sqlite_store: Store) -> None:
         review_queue.show_verdicts(session, run_id, True, actor="cora")
         assert session.get_one(Run, run_id).verdicts_shown
     assert listed(sqlite_store, QueueFilter(run_id=run_id))[1] == 1
+    in_work = QueueFilter(run_id=run_id, status="unfinished")
+    assert listed(sqlite_store, in_work) == ([group.id], 1), "but a curator's filter finds them"
+    with pytest.raises(Refused, match="without verdicts"):
+        listed(sqlite_store, in_work, blind=True)
+    with sqlite_store.read() as session:
+        assert review_queue.preview_bulk(session, in_work, "approve", reviewer="ann").groups == 0
+        for may, found in ((True, {group.id}), (False, set[int]())):
+            of_ann = review_queue.reviewable(
+                session, run_id, [group.id], reviewer="ann", blind=False, in_work=may
+            )
+            assert of_ann == found
+
+
+def test_groups_are_listed_by_their_release_and_the_model_trained_on_it(
+    sqlite_store: Store,
+) -> None:
+    run_id = make_run(sqlite_store, kept=3, dropped=0, unwritten=0)
+    one, two, _ = group_ids(sqlite_store, run_id)
+    with sqlite_store.write() as session:
+        dataset_id = session.get_one(Run, run_id).dataset_id
+        for group_id in (one, two):
+            release = Release(
+                dataset_id=dataset_id,
+                name=f"r{group_id}",
+                content_sha256=str(group_id),
+                path="r",
+                format="inf-ir",
+                filter={},
+                counts={},
+                card="",
+                offline=True,
+            )
+            session.add(release)
+            session.flush()
+            session.add(ReleaseGroup(release_id=release.id, group_id=group_id, split="train"))
+        session.flush()
+        record_checkpoint(
+            session, path="/m", base_model="b", config={}, summary={}, release_id=release.id
+        )
+        session.commit()
+    assert listed(sqlite_store, QueueFilter(run_id=run_id, status="released")) == ([one, two], 2)
+    assert listed(sqlite_store, QueueFilter(run_id=run_id, status="trained")) == ([two], 1)
+    with sqlite_store.read() as session:
+        kept = kept_groups(session, run_id)
+    assert sum(each.groups for each in kept if each.is_released) == 2
+    assert sum(each.groups for each in kept if each.is_used) == 1
 
 
 def test_the_command_reviews_many_only_when_told_yes(sqlite_store: Store, inf: Inf) -> None:

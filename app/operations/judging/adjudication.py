@@ -116,6 +116,19 @@ class AdjudicationCard(SparseRow):
     left: int
 
 
+def study_to_show(actor: Actor, study_ids: Sequence[int]) -> int:
+    """The newest study on which people disagree; else the newest that one judged, else the newest.
+
+    study_ids: newest first, at least one.
+    """
+    with reading(actor, RIGHT) as session:
+        for has in (adjudication.is_disputed, adjudication.is_judged):
+            for study_id in study_ids:
+                if has(session, study_id):
+                    return study_id
+    return study_ids[0]
+
+
 def is_judged(actor: Actor, study_id: int) -> bool:
     """Whether a person has judged an item of the study, assigned or imported."""
     with reading(actor, RIGHT) as session:

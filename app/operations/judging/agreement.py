@@ -390,23 +390,25 @@ def seen(actor: Actor, study_id: int) -> Seen:
 
 
 def study_to_show(actor: Actor, study_ids: Sequence[int]) -> int:
-    """The newest study with an item of two judges that figures may count for the actor.
+    """The newest study with an item of two persons that figures may count for the actor.
 
-    Where none has one, the newest with any judgment; else the newest. study_ids: newest first, at
-    least one.
+    Where none has one, the newest with one of two judges, or with any judgment; else the newest.
+    study_ids: newest first, at least one.
     """
-    with_any = []
+    with_two, with_any = list[int](), list[int]()
     with reading(actor, RIGHT) as session:
         for study_id in study_ids:
             number = judgment_state(session, study_id).judgments
             if number > MAX_LIVE:
                 return study_id
             if number:
-                compared = items_of_two_judges(session, study_id)
-                if compared - _reader(session, study_id, actor).left_out:
+                left_out = _reader(session, study_id, actor).left_out
+                if items_of_two_judges(session, study_id, people=True) - left_out:
                     return study_id
+                if items_of_two_judges(session, study_id) - left_out:
+                    with_two.append(study_id)
                 with_any.append(study_id)
-    return (with_any or study_ids)[0]
+    return (with_two or with_any or study_ids)[0]
 
 
 def judged(actor: Actor, study_id: int) -> Judged:
