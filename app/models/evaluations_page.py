@@ -94,6 +94,7 @@ def draw_start(known: EvaluationOptions) -> None:
         second.text_input(
             "Or a benchmark: folder or name", key="evaluations.benchmark", help=about("benchmark")
         )
+        first, second = st.columns(2)  # a row each, so that a phone has them in order
         first.selectbox(
             "Tasks of the benchmark",
             [None, *choices_of(EvaluationStart, "subset")],
@@ -102,6 +103,7 @@ def draw_start(known: EvaluationOptions) -> None:
             help=about("subset"),
         )
         second.text_input("Pinned content (sha256)", key="evaluations.pin", help=about("pin"))
+        first, second = st.columns(2)
         first.text_input(
             "Ordinary retrieval: folder or name", key="evaluations.ordinary", help=about("ordinary")
         )

@@ -291,7 +291,7 @@ def test_a_benchmark_is_evaluated_by_name_with_some_of_its_tasks(
     at.run()
     at.selectbox("evaluations.subset").select("mair-paper")
     at.button("evaluations.submit").click().run()
-    assert not at.exception and "tasks need a benchmark" in words(at)
+    assert not at.exception and "Tasks need a benchmark" in words(at)
     at.text_input("evaluations.benchmark").set_value("mair")
     at.button("evaluations.submit").click().run()
     assert not at.exception
