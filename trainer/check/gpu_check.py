@@ -18,8 +18,7 @@ from trainer.check.report import Clock, Part, Report
 from trainer.check.stand_ins import stand_in
 
 MINUTES = 8.0
-STEPS_SHARE = 0.6  # of the whole time, at the end of the steps
-PARTS = ("environment", "traps", "objectives", "processes", "encoding", "steps", "learning")
+PARTS = ("environment", "traps", "encoding", "steps")
 
 
 def options() -> argparse.ArgumentParser:
@@ -31,8 +30,7 @@ def options() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="DIR",
-        help="folder of a model whose traps and learning are checked too (fp16 copies also); may "
-        "be repeated",
+        help="folder of a model whose traps are checked too (fp16 copies also); may be repeated",
     )
     parser.add_argument(
         "--out",
@@ -109,19 +107,16 @@ def _parts(
 ) -> list[tuple[str, Callable[[Part], None]]]:
     from torch import device as Device
 
-    from trainer.check import agreement, encoding, learning, machine, processes, steps
+    from trainer.check import encoding, machine, steps
     from trainer.check.sizes import Sizes
 
     assert isinstance(sizes, Sizes) and isinstance(device, Device)
-    bases = [_base(sizes.base), *given.model]
+    base = _base(sizes.base)
     return [
         ("environment", lambda part: machine.report_environment(part, missing)),
         ("traps", lambda part: machine.check_traps(part, given.model)),
-        ("objectives", agreement.check_objectives),
-        ("processes", lambda part: processes.check_processes(part, clock)),
-        ("encoding", lambda part: encoding.measure_encoding(part, sizes, device, bases[0], clock)),
-        ("steps", lambda part: steps.measure_steps(part, sizes, device, clock, STEPS_SHARE)),
-        ("learning", lambda part: learning.measure_learning(part, sizes, bases, clock)),
+        ("encoding", lambda part: encoding.measure_encoding(part, sizes, device, base, clock)),
+        ("steps", lambda part: steps.measure_steps(part, sizes, device, clock)),
     ]
 
 
@@ -131,7 +126,7 @@ def _say(message: str) -> None:
 
 
 def _base(name: str) -> str:
-    """The base model of encoding and learning: a tiny one where MiniLM's weights are not here."""
+    """The base model of encoding: a tiny one where MiniLM's weights are not here."""
     from analysis.embed.model_source import model_source
 
     is_here = name.startswith("tiny-") or model_source(name) != name

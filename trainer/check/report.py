@@ -29,9 +29,9 @@ class Clock:
     def __post_init__(self) -> None:
         self.began = self.now()
 
-    def left(self, share: float = 1.0) -> float:
-        """Seconds left of this share of the whole time, counted from the start."""
-        return self.began + share * self.seconds - self.now()
+    def left(self) -> float:
+        """Seconds left of the whole time, counted from the start."""
+        return self.began + self.seconds - self.now()
 
 
 @dataclass

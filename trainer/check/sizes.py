@@ -9,8 +9,7 @@ Shape = dict[str, Any]
 @dataclass(frozen=True)
 class Sizes:
     """decoders, encoder: {name: (architecture, shape)}; rows: groups per batch of a step;
-    texts: for encoding; groups, steps, seeds, objectives, base: of the learning runs; tokens: the
-    longest text that encoding and learning read."""
+    texts, groups, base, tokens: of encoding, whose texts are cut after so many tokens."""
 
     decoders: dict[str, tuple[str, Shape]]
     encoders: dict[str, tuple[str, Shape]]
@@ -18,9 +17,6 @@ class Sizes:
     max_rows: int
     texts: int
     groups: int
-    steps: int
-    seeds: tuple[int, ...]
-    objectives: tuple[str, ...]
     base: str
     tokens: int
 
@@ -37,7 +33,6 @@ BERT_BASE: Shape = {
     **{"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12},
     **{"num_attention_heads": 12, "vocab_size": 30_522},
 }
-LEARNT = ("P", "P,I:multi", "mnrl", "promptriever")
 ON_A_GPU = Sizes(
     decoders={
         "Qwen2 0.5 B": ("qwen2", QWEN_HALF_BILLION),
@@ -48,9 +43,6 @@ ON_A_GPU = Sizes(
     max_rows=512,
     texts=2048,
     groups=600,
-    steps=80,
-    seeds=(1, 2, 3),
-    objectives=LEARNT,
     base="sentence-transformers/all-MiniLM-L6-v2",
     tokens=256,
 )
@@ -61,9 +53,6 @@ ON_A_CPU = Sizes(
     max_rows=0,
     texts=32,
     groups=12,
-    steps=2,
-    seeds=(1,),
-    objectives=("P", "promptriever"),
     base="tiny-random-bert",
     tokens=64,
 )

@@ -35,16 +35,14 @@ Step = Callable[[], int]
 """One optimizer step; returns the tokens it read."""
 
 
-def measure_steps(
-    part: Part, sizes: Sizes, device: torch.device, clock: Clock, share: float
-) -> None:
-    """Every model, size and way, until this share of the check's time is used."""
+def measure_steps(part: Part, sizes: Sizes, device: torch.device, clock: Clock) -> None:
+    """Every model, size and way, until the time is used."""
     for is_decoder, models in ((True, sizes.decoders), (False, sizes.encoders)):
         for name, (architecture, shape) in models.items():
-            if clock.left(share) <= 0:
+            if clock.left() <= 0:
                 part.skip(name, "the time for steps is used up")
                 continue
-            _measure_model(part, sizes, device, clock, share, name, architecture, shape, is_decoder)
+            _measure_model(part, sizes, device, clock, name, architecture, shape, is_decoder)
 
 
 def _measure_model(
@@ -52,7 +50,6 @@ def _measure_model(
     sizes: Sizes,
     device: torch.device,
     clock: Clock,
-    share: float,
     name: str,
     architecture: str,
     shape: Shape,
@@ -65,7 +62,7 @@ def _measure_model(
     seconds: dict[tuple[str, int], float] = {}
     memory: dict[tuple[str, int], float | None] = {}
     for wanted in sizes.rows:
-        if clock.left(share) <= 0:
+        if clock.left() <= 0:
             part.skip(f"{name}, {wanted} rows", "the time for steps is used up")
             continue
         rows, found = _alike(model, ways, wanted)
@@ -82,7 +79,7 @@ def _measure_model(
                     part.add(model=name, way=f"{slow} / packed", rows=rows, seconds=ratio)
                     part.notes.append(_goal(name, slow, rows, ratio, goal, memory, device))
         if sizes.max_rows and device.type == "cuda":
-            _largest_batch(part, model, sizes.max_rows, clock, share, name)
+            _largest_batch(part, model, sizes.max_rows, clock, name)
         else:
             part.skip(f"{name}, largest batch", "only a GPU has a memory of its own to fill")
     del model
@@ -209,12 +206,10 @@ def _optimizer_step(model: Any, compute: Callable[[], Any], counted: Any) -> Ste
     return step
 
 
-def _largest_batch(
-    part: Part, model: Any, max_rows: int, clock: Clock, share: float, name: str
-) -> None:
+def _largest_batch(part: Part, model: Any, max_rows: int, clock: Clock, name: str) -> None:
     """The largest power of two of rows whose packed step fits."""
     rows, fits = 8, 0
-    while rows <= max_rows and clock.left(share) > 0:
+    while rows <= max_rows and clock.left() > 0:
         try:
             _step(model, "packed", rows)()
             fits = rows

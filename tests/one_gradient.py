@@ -1,7 +1,12 @@
-"""What a process of the check does: a gradient alone or among ranks, a training that is killed."""
+"""One process of a test: `python tests/one_gradient.py gradient|train FOLDER [STEP]`.
+
+`gradient` writes loss and gradients of one batch to FOLDER, alone or among ranks; `train` prints
+the sha256 of the weights, or kills itself in STEP.
+"""
 
 import hashlib
 import os
+import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -24,7 +29,7 @@ from trainer.settings.settings import TrainSettings, parse_settings
 STEPS = 4
 
 
-def settings_of_check(**more: Any) -> TrainSettings:
+def tiny_settings(**more: Any) -> TrainSettings:
     """A tiny decoder with the objective that has two terms and packs; fp32 for equal digits."""
     return parse_settings(
         {
@@ -66,7 +71,7 @@ def train_once(folder: Path, kill_at: int = 0) -> str:
 
     kill_at: this process kills itself in that step.
     """
-    settings = settings_of_check()
+    settings = tiny_settings()
     model = load_backbone(settings)
 
     def stream(step: int, values: Mapping[str, float]) -> None:
@@ -92,14 +97,22 @@ def write_gradient(folder: Path) -> None:
     """Loss and gradients as `gradient.pt` in the folder, by the first rank."""
     count = count_from_environment(os.environ)
     with joined_group(count) if count > 1 else nullcontext(ALONE) as processes:
-        settings = settings_of_check()
+        settings = tiny_settings()
         model = load_backbone(settings).train()
         found = gradient_of(model, settings, processes, ddp=processes.count > 1)
         if processes.is_first:
-            torch.save((*found, str(model.device)), folder / "gradient.pt")
+            torch.save(found, folder / "gradient.pt")
 
 
 def _whole(gradient: Any) -> Tensor:
     """The gradient, or all shards of it."""
     whole: Tensor = gradient.full_tensor() if hasattr(gradient, "full_tensor") else gradient
     return whole.detach()
+
+
+if __name__ == "__main__":
+    task, place, *rest = sys.argv[1:]
+    if task == "gradient":
+        write_gradient(Path(place))
+    else:
+        sys.stdout.write(train_once(Path(place), int(rest[0]) if rest else 0) + "\n")
