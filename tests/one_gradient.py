@@ -18,8 +18,7 @@ from torch import Tensor
 
 from db.shape import INF_IR
 from trainer.check.material import random_groups
-from trainer.loop.columns import columns_of
-from trainer.loop.embedding_loss import EmbeddingLoss
+from trainer.loop.embedding_loss import EmbeddingLoss, columns_of
 from trainer.loop.fitting import fit
 from trainer.loop.packing_check import make_collator
 from trainer.model.backbone import load_backbone

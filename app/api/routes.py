@@ -52,9 +52,8 @@ from db.answers.announcements import SentRow
 from db.corpus.browsing import PairView
 from db.home import home
 from db.requests import Request, option
-from db.review.proposals import ProposalRow
 from db.review.queue import QueueFilter
-from db.review.reviews import ReviewRow
+from db.review.reviews import ProposalRow, ReviewRow
 from db.rows import Listed, Row, as_text
 from db.run.group_detail import GroupShown
 from db.run.groups import GroupRow

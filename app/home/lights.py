@@ -21,7 +21,7 @@ from app.operations.overview.home import SeenStudies
 from app.operations.overview.quality import Figures, OfModel, OfRun, OfStudy, figures
 from curation.judging.about_run import NO_RUN
 from trainer.evaluate.following import INSTRUCTION_FLIP
-from trainer.report.compared.trained import index_stays
+from trainer.report.compared.measures import index_stays
 
 NO_STUDY = "No study has judgments yet."
 NO_FLIP = "No trained model is evaluated on held-out groups yet."

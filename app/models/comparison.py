@@ -29,8 +29,7 @@ from trainer.report.compared.differences import (
     Difference,
     difference_rows,
 )
-from trainer.report.compared.measures import NAMES, SOMETIMES, model_name
-from trainer.report.compared.trained import is_trained
+from trainer.report.compared.measures import NAMES, SOMETIMES, is_trained, model_name
 from trainer.settings.sizes import named_parameters, parameters_of
 
 PARTS = GOALS, GUARDS, CONTROLLED = "Goals", "Guards", "Controls"

@@ -22,8 +22,7 @@ from trainer.evaluate.following import (
 from trainer.evaluate.intervals import following_means, ranked_over
 from trainer.evaluate.measures.compliance import COMPLIANCE
 from trainer.report.compared.conditions import marked
-from trainer.report.compared.measures import NAMES, SOMETIMES, model_name
-from trainer.report.compared.trained import is_trained
+from trainer.report.compared.measures import NAMES, SOMETIMES, is_trained, model_name
 
 HELP = {
     **ON_GROUPS,

@@ -14,9 +14,8 @@ from db.tables import Evaluation
 from trainer.evaluate.request import EvaluationStart
 from trainer.records.likeness import FORMAT
 from trainer.report.compared.differences import LABELS
-from trainer.report.compared.measures import model_name
+from trainer.report.compared.measures import is_trained, model_name
 from trainer.report.compared.ordinary import MEASURE, NOT_MEASURED, TITLE, ordinary_rows
-from trainer.report.compared.trained import is_trained
 from trainer.trec.files import trec_files
 
 

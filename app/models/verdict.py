@@ -10,8 +10,7 @@ from db.tables import Evaluation
 from trainer.evaluate.following import INSTRUCTION_CONTROL, INSTRUCTION_FLIP
 from trainer.report.compared.conditions import unlike
 from trainer.report.compared.differences import difference_rows
-from trainer.report.compared.measures import model_name
-from trainer.report.compared.trained import is_trained
+from trainer.report.compared.measures import is_trained, model_name
 
 MAX_NAMED = 3
 # measure → what a model does, the value with what stands around it, and what it is a share of

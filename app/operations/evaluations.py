@@ -32,15 +32,13 @@ from db.tables import Checkpoint, Evaluation
 from trainer.evaluate.measures.rankings import average, measure, without_relevant
 from trainer.evaluate.request import EvaluationStart
 from trainer.records.circular import circular_sentences
-from trainer.records.content import benchmark_content
-from trainer.records.pinning import write_pin
+from trainer.records.pinning import benchmark_content, write_pin
 from trainer.records.record import content_together
 from trainer.records.rows import EvaluationRecord, Metrics
 from trainer.report.compared.conditions import library_notes, unlike
 from trainer.report.compared.differences import METHOD, Difference, difference_rows
-from trainer.report.compared.measures import model_name
+from trainer.report.compared.measures import is_trained, model_name
 from trainer.report.compared.ordinary import is_ordinary
-from trainer.report.compared.trained import is_trained
 from trainer.suites.registry import read_benchmarks
 from trainer.trec.files import read_qrels, read_run
 

@@ -21,8 +21,7 @@ from db.jobs import jobs
 from db.jobs.jobs import LOCAL
 from db.outcome.checkpoints import list_checkpoints
 from db.outcome.trainings import count_trainings, list_sweeps, list_trainings
-from db.release.overview import licence_of_card, release_overview
-from db.release.releases import get_release, list_releases
+from db.release.releases import get_release, licence_of_card, list_releases, release_overview
 from db.rows import Json, Listed, Row
 from db.tables import Job
 from trainer.launch.forecast import Forecast, available_bytes, forecast

@@ -31,7 +31,7 @@ from db.store.scope import unscoped
 from db.store.settings import logs
 from db.store.store import Store, open_store
 from db.tables import Checkpoint, Job
-from trainer.report.compared.trained import index_stays
+from trainer.report.compared.measures import index_stays
 from trainer.settings.table import DEFAULT_BASE_MODEL
 
 RIGHT = "try"

@@ -10,14 +10,21 @@ from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import (
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import BaseRoute, Route
 
 from app.access import openid
-from app.access.identity import user_of_cookies
+from app.access.identity import SessionUser, user_of_cookies
 from app.access.permissions import require
+from app.kit.menu import views_for
 from app.operations import releases
-from app.server.document.goto import GOTO_ROUTE
+from app.operations.overview.goto import places
 from app.server.form_page import address_of, alert, device_token, form_page, signed_in
 from app.server.health import HEALTH_ROUTE
 from app.server.language import LANGUAGE_ROUTE, language_of, problem_to, say_to
@@ -223,9 +230,52 @@ def _invitation_page(request: Request, token: str, fields: str, status: int) -> 
     return form_page(request, "form.invitation", f"/invitation/{escape(token)}", fields, status)
 
 
+async def found_places(request: Request) -> Response:
+    """The pages and rows that the box behind Ctrl-K lists: `{"data": [{"kind", "label", "url"}]}`.
+
+    401 for who is not signed in.
+    """
+    typed = request.query_params.get("q", "")
+    found = await run_in_threadpool(_found, request.cookies, typed)
+    if found is None:
+        return JSONResponse({"error": "sign in"}, status_code=401)
+    return JSONResponse({"data": found}, headers={"Cache-Control": "no-store"})
+
+
+def _found(cookies: dict[str, str], typed: str) -> list[dict[str, str]] | None:
+    user = user_of_cookies(open_store(), cookies)
+    if user is None:
+        return None
+    return [*_pages(user, typed), *_rows(user, typed)]
+
+
+def _pages(user: SessionUser, typed: str) -> list[dict[str, str]]:
+    wanted = typed.strip().casefold()
+    return [
+        {
+            "kind": "Page",
+            "label": view.title,
+            "url": "/" if view.name == "home" else f"/{view.name}",
+        }
+        for view in views_for(user)
+        if wanted in view.title.casefold()
+    ]
+
+
+def _rows(user: SessionUser, typed: str) -> list[dict[str, str]]:
+    return [
+        {
+            "kind": place.kind,
+            "label": place.label,
+            "url": f"/{place.view}?{urlencode(place.parameters)}",
+        }
+        for place in places(user, typed)
+    ]
+
+
 ROUTES: Sequence[BaseRoute] = (
     LANGUAGE_ROUTE,
-    GOTO_ROUTE,
+    Route("/goto", found_places, methods=["GET"]),
     HEALTH_ROUTE,
     Route("/review", old_review_page, methods=["GET"]),
     Route("/sign-in", sign_in_form, methods=["GET"]),

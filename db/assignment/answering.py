@@ -9,12 +9,11 @@ with state `aside`, and not counted.
 """
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from db.answers.browser_times import times_within
 from db.answers.finishing import close_when_done
 from db.assignment.guidelines import version_shown
 from db.assignment.places import change_taken, find_assignment, never_given, regain_place
@@ -225,3 +224,27 @@ def _require_not_paused(here: Standing) -> None:
             "the study, or you in it, is paused: the answer given before stands",
             code="paused_change",
         )
+
+
+# Times that a browser reports, held against the server's: its clock may be wrong, or forged.
+#
+# People are paid by these times and judged by them as too fast, so none may lie where nothing can
+# have happened: an item is shown after it was leased, and decided before its answer is received.
+def times_within(
+    shown_at: datetime | None, decided_at: datetime | None, *, leased_at: datetime, now: datetime
+) -> tuple[datetime | None, datetime]:
+    """When an item was shown and decided, both from `leased_at` to `now`.
+
+    Times outside come from a wrong clock, whose seconds are right all the same: the interval is
+    moved to end now, and cut where it would begin before the lease. Without `decided_at` it is
+    now; without `shown_at` that stays unknown.
+    """
+    leased_at = min(leased_at, now)
+    ended = now if decided_at is None else decided_at
+    if shown_at is None:
+        return None, ended if leased_at <= ended <= now else now
+    if leased_at <= shown_at <= ended <= now:
+        return shown_at, ended
+    length = max(ended - shown_at, timedelta(0))
+    # cut first: 1970 to 8999 cannot be subtracted from now
+    return now - min(length, now - leased_at), now

@@ -13,8 +13,7 @@ from db.assignment.hidden import require_visible
 from db.corpus.texts import lost_texts, passage_texts, texts_of
 from db.errors import NotFound
 from db.question import PICK, is_right
-from db.review.proposals import ProposalRow, proposals_of
-from db.review.reviews import ReviewRow
+from db.review.reviews import ProposalRow, ReviewRow, proposals_of
 from db.rows import Json, Row
 from db.run.new_items import in_order_of_roles
 from db.run.runs import shape_of

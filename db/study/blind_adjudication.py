@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import select
 from sqlalchemy.orm import Session, aliased
 
-from db.answers.browser_times import times_within
+from db.assignment.answering import times_within
 from db.assignment.hidden import open_groups, record_opened
 from db.assignment.places import find_assignment, return_item
 from db.assignment.shown_items import place_in_card, random_order

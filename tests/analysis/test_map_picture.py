@@ -14,7 +14,7 @@ from analysis.map.coverage import add_points, with_marks
 from analysis.map.density import CELLS, density_lines
 from analysis.map.difference import VERDICTS, Layers
 from analysis.map.picture import PALE, map_payload, point_hover
-from analysis.map.shapes import rows_inside
+from app.corpora.map.canvas.card import rows_inside
 
 POINTS = with_marks(
     pd.DataFrame(

@@ -12,9 +12,8 @@ from app.groups.workbench import group_as_json
 from app.operations.judging.desk import Desk, numbers_of, on_desk, store_reviews, wanted_page
 from app.text.remedies import in_pages
 from db.people.rights import Rights
-from db.review.proposals import add_proposal
 from db.review.queue import QueueFilter
-from db.review.reviews import approve_group, count_reviews, current_review
+from db.review.reviews import add_proposal, approve_group, count_reviews, current_review
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge
 from db.tables import Review

@@ -56,7 +56,7 @@ from db.store.store import Store, open_store
 from db.tables import Checkpoint, Job, MetricPoint, Run
 from trainer.data.release_files import find_release, read_release
 from trainer.launch.here import train
-from trainer.loop.states import newest_state
+from trainer.loop.best import newest_state
 
 TESTS = Path(__file__).resolve().parent.parent
 Machine = Callable[[str], Path]

@@ -14,8 +14,7 @@ from starlette.routing import Mount
 from starlette.testclient import TestClient
 from streamlit.web.server.starlette.starlette_static_routes import create_streamlit_static_handler
 
-from app.server.document.figure_script import TRACES, with_our_traces
-from app.server.document.static_files import CompressStatic
+from app.server.document.static_files import TRACES, CompressStatic, with_our_traces
 
 ROOT = Path(__file__).parents[2]
 STATIC = Path(st.__file__).parent / "static" / "static"

@@ -18,7 +18,7 @@ from app.training.sweeps import job_name
 from app.training.wording import equation
 from db.errors import BadInput
 from db.jobs import jobs
-from db.release.overview import licence_of_card
+from db.release.releases import licence_of_card
 from db.store.store import Store
 from db.tables import Checkpoint, Job
 from trainer.launch.forecast import Forecast, forecast

@@ -8,9 +8,8 @@ from sqlalchemy import select
 from study_world import backdate_leases, make_world, sampled_study
 
 from db.answers import own_answers
-from db.answers.browser_times import times_within
 from db.assignment import answering, threads
-from db.assignment.answering import Decision
+from db.assignment.answering import Decision, times_within
 from db.assignment.progress import own_progress
 from db.assignment.reassigning import reassign
 from db.assignment.standing import standing

@@ -15,7 +15,7 @@ from analysis.files.corpora import Corpus
 from analysis.map.clusters import with_clusters
 from analysis.map.coverage import points_frame, points_table, to_bytes
 from analysis.map.density import thin_rows
-from analysis.map.shapes import rows_inside
+from app.corpora.map.canvas.card import rows_inside
 from db.corpus.texts import CorpusText
 from db.outcome.analyses import store_analysis
 from db.shape import INF_IR

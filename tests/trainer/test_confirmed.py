@@ -9,7 +9,7 @@ from trainer_release import write_release
 
 from db.errors import BadInput
 from db.shape import INF_IR
-from trainer.data.confirmed import confirmed_by
+from trainer.data.judged import confirmed_by
 from trainer.data.release_files import read_release
 from trainer.data.splitting import split_groups
 

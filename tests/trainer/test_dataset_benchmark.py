@@ -15,8 +15,7 @@ from db.outcome.evaluations import list_evaluations, newest_scores
 from db.outcome.independence import trained_on_dataset
 from db.store.store import Store
 from db.tables import Dataset, Passage, Release
-from trainer.evaluate.dataset_benchmark import dataset_benchmark
-from trainer.evaluate.job import evaluate
+from trainer.evaluate.job import dataset_benchmark, evaluate
 from trainer.records.circular import circular_notes, circular_sentences
 
 

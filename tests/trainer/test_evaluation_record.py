@@ -23,10 +23,10 @@ from trainer.evaluate.job import evaluate
 from trainer.launch.here import train
 from trainer.model.backbone import load_model
 from trainer.records.applied import read_by_model
-from trainer.records.content import benchmark_content
 from trainer.records.likeness import FORMAT, PARTS, differences
+from trainer.records.pinning import benchmark_content
 from trainer.records.record import evaluation_record, library_versions, model_record
-from trainer.report.compared.trained import is_trained
+from trainer.report.compared.measures import is_trained
 from trainer.suites.registry import read_benchmark
 
 

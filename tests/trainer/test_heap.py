@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from trainer.loop import heap
+from trainer.loop import watch
 
 # Frees every second of many blocks: glibc keeps their pages, as the blocks between them stay.
 FRAGMENTED = """
 import psutil
-from trainer.loop.heap import held_bytes, trim_heap
+from trainer.loop.watch import held_bytes, trim_heap
 blocks = [bytearray(b"x" * 100_000) for _ in range(2_000)]
 kept = blocks[::2]
 before = held_bytes()
@@ -34,9 +34,9 @@ def test_trimming_gives_freed_pages_back() -> None:
 def test_it_is_trimmed_where_it_has_grown_by_a_quarter(monkeypatch: pytest.MonkeyPatch) -> None:
     held = iter([80, 100, 90, 100, 120, 124, 126, 90, 125, 126])
     trimmed: list[int] = []
-    keeper = heap.TrimmedHeap()
-    monkeypatch.setattr(heap, "held_bytes", lambda: next(held))
-    monkeypatch.setattr(heap, "trim_heap", lambda: trimmed.append(keeper.steps))
+    keeper = watch.TrimmedHeap()
+    monkeypatch.setattr(watch, "held_bytes", lambda: next(held))
+    monkeypatch.setattr(watch, "trim_heap", lambda: trimmed.append(keeper.steps))
     for _ in range(10):
         keeper.on_step_end()
     assert trimmed == [7, 10]

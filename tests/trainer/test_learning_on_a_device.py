@@ -12,8 +12,7 @@ from analysis.embed.model_source import model_source
 from trainer.check.material import demo_groups, split
 from trainer.evaluate.benchmarks import held_out_benchmark
 from trainer.evaluate.following import INSTRUCTION_CONTROL, QUERY_CONTROL
-from trainer.evaluate.precision import scoring_precision
-from trainer.evaluate.scoring import score_model
+from trainer.evaluate.scoring import score_model, scoring_precision
 from trainer.loop.fitting import fit
 from trainer.loop.precision import uses_bf16
 from trainer.model.backbone import load_backbone

@@ -16,8 +16,7 @@ from torch import Tensor
 from db.shape import INF_IR
 from trainer.check.material import random_groups
 from trainer.data.batches import Collator
-from trainer.loop.columns import columns_of
-from trainer.loop.embedding_loss import EmbeddingLoss
+from trainer.loop.embedding_loss import EmbeddingLoss, columns_of
 from trainer.model import packing, tree_attention
 from trainer.model.packing import PREFIX, enable_packing
 from trainer.model.packing import tree_mask as right_mask

@@ -11,7 +11,7 @@ from trainer_jobs import claim, config_for
 
 from db.errors import BadInput
 from db.store.store import Store
-from trainer.evaluate.precision import scoring_precision
+from trainer.evaluate.scoring import scoring_precision
 from trainer.launch.here import train
 from trainer.loop import watch
 from trainer.loop.precision import uses_bf16

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from trainer.evaluate.precision import scoring_precision
+from trainer.evaluate.scoring import scoring_precision
 from trainer.loop import arguments
 from trainer.settings.settings import parse_settings
 

@@ -25,7 +25,7 @@ from trainer.data.release_files import read_release
 from trainer.data.splitting import Groups
 from trainer.evaluate.scoring import encode_unique
 from trainer.launch.here import base_pool, train
-from trainer.loop.columns import columns_of
+from trainer.loop.embedding_loss import columns_of
 from trainer.loop.fitting import make_loss, prepare_weights
 from trainer.loop.packing_check import make_collator
 from trainer.loop.precision import uses_bf16

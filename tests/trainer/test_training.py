@@ -25,7 +25,7 @@ from db.outcome.checkpoints import get_checkpoint, list_checkpoints
 from db.outcome.evaluations import list_evaluations
 from db.store.store import Store
 from trainer.launch.here import train
-from trainer.loop.states import newest_state
+from trainer.loop.best import newest_state
 from trainer.model.backbone import load_model
 from trainer.model.weights import read_weights, write_weights
 

@@ -21,11 +21,10 @@ from trainer.data.splitting import Groups
 from trainer.launch.estimate import measure_training
 from trainer.launch.here import train
 from trainer.loop import precision
-from trainer.loop.best import Best
+from trainer.loop.best import Best, newest_state
 from trainer.loop.failures import translated
 from trainer.loop.fitting import fit
 from trainer.loop.precision import Precision, uses_bf16
-from trainer.loop.states import newest_state
 from trainer.model import weights
 from trainer.model.backbone import load_backbone
 from trainer.settings.settings import TrainSettings, parse_settings

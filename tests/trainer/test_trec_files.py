@@ -24,9 +24,8 @@ from trainer.evaluate.benchmarks import Benchmark
 from trainer.evaluate.job import evaluate
 from trainer.evaluate.measures.rankings import judged_share
 from trainer.evaluate.scoring import Scores
-from trainer.records.content import benchmark_content
 from trainer.records.likeness import differences
-from trainer.records.pinning import PIN_FILE, write_pin
+from trainer.records.pinning import PIN_FILE, benchmark_content, write_pin
 from trainer.suites.registry import read_benchmark
 from trainer.trec import scoring
 from trainer.trec.files import RunFile, read_qrels, read_run, trec_files, write_qrels, write_run

@@ -12,8 +12,7 @@ from trainer.check.report import Clock, Part, Skip
 from trainer.check.sizes import Sizes
 from trainer.data.groups import Group
 from trainer.evaluate.benchmarks import held_out_benchmark
-from trainer.evaluate.precision import scoring_precision
-from trainer.evaluate.scoring import BATCH, encode_unique, score_model
+from trainer.evaluate.scoring import BATCH, encode_unique, score_model, scoring_precision
 from trainer.model.backbone import load_backbone
 from trainer.settings.settings import parse_settings
 from trainer.settings.template import Template

@@ -13,7 +13,7 @@ from db.shape import INF_IR
 from trainer.check.material import random_groups
 from trainer.check.report import Part
 from trainer.data.batch_sample import sample_of
-from trainer.loop.columns import columns_of
+from trainer.loop.embedding_loss import columns_of
 from trainer.loop.fitting import make_loss
 from trainer.loop.moved_weights import MovedWeights
 from trainer.loop.packing_check import make_collator

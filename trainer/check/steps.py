@@ -20,8 +20,7 @@ from trainer.check.material import random_groups, random_model
 from trainer.check.report import Clock, Part, Skip
 from trainer.check.sizes import Shape, Sizes
 from trainer.data.batches import Collator
-from trainer.loop.columns import columns_of
-from trainer.loop.embedding_loss import EmbeddingLoss
+from trainer.loop.embedding_loss import EmbeddingLoss, columns_of
 from trainer.loop.precision import uses_bf16
 from trainer.model.packing import enable_packing
 from trainer.objectives.names import parse_objective

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from analysis.text.splits import held_out
 from db.errors import BadInput
-from trainer.data.confirmed import confirmed_by
 from trainer.data.groups import Group
+from trainer.data.judged import confirmed_by
 from trainer.data.mixing import MixedRelease
 from trainer.data.release_files import ReleaseData
 
@@ -55,7 +55,7 @@ def split_groups(
     held_out_groups, of the held-out side: `kept` by the validation, `all` of them (a validator that
     is the trained model's relative keeps what the model already ranks right), or those that people
     `approved`; held_out_judge: of these, the ones that this judge of the release's studies
-    confirmed (`trainer.data.confirmed`). Raises BadInput where the groups cannot be split.
+    confirmed (`trainer.data.judged`). Raises BadInput where the groups cannot be split.
     """
     groups = release.groups
     out = set_aside_of(release, fraction=fraction, seed=seed)

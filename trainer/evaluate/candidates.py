@@ -239,7 +239,7 @@ def _trained_on(candidate: Candidate) -> str | None:
 def _precision(model: "SentenceTransformer | EmbeddingServer") -> AbstractContextManager[None]:
     if isinstance(model, EmbeddingServer):
         return nullcontext()
-    from trainer.evaluate.precision import scoring_precision
+    from trainer.evaluate.scoring import scoring_precision
 
     return scoring_precision(model.device)
 

@@ -14,17 +14,18 @@ from typing import Any
 
 from analysis.figures import paired
 from analysis.text.bm25 import convention_of
+from db.corpus.retrieval import dataset_retrieval
 from db.errors import BadInput
 from db.jobs.runner import JobHandle
 from db.outcome.checkpoints import checkpoint_at
 from db.outcome.evaluations import Scored, record_evaluation
+from db.outcome.independence import DATASET as DATASET_TITLE
 from db.store.store import Store
 from db.values import DATASET_BENCHMARK as DATASET
 from trainer.data.release_files import find_release, read_release
 from trainer.data.splitting import split_groups
-from trainer.evaluate.benchmarks import Benchmark, held_out_benchmark
+from trainer.evaluate.benchmarks import Benchmark, Question, held_out_benchmark
 from trainer.evaluate.candidates import Candidate, load_scorer, score_candidate
-from trainer.evaluate.dataset_benchmark import dataset_benchmark
 from trainer.evaluate.following import (
     INSTRUCTION_FLIP,
     MAX_BASE_FLIP,
@@ -43,9 +44,8 @@ from trainer.records.circular import (
     held_out_record,
     validators_of_record,
 )
-from trainer.records.content import benchmark_content
 from trainer.records.likeness import differences
-from trainer.records.pinning import require_pinned
+from trainer.records.pinning import benchmark_content, require_pinned
 from trainer.records.record import content_together, has_instructions, mean_record
 from trainer.records.rows import Evaluated
 from trainer.settings.settings import TrainSettings, stored_settings
@@ -440,3 +440,28 @@ def _held_out(
     split |= {"groups": len(groups)}
     kept = held_out_record(release, split)
     return held_out_benchmark(name, groups, wanted.bm25_language or "en"), split, kept, notes
+
+
+# Ordinary retrieval on a dataset of the store: Q+ alone against all its passages.
+#
+# For where no BEIR folder is at hand. Named `dataset:NAME`.
+def dataset_benchmark(store: Store, name: str) -> Benchmark:
+    """The benchmark of a dataset. Raises NotFound, and BadInput where it has no pair."""
+    with store.read() as session:
+        queries, passages, relevant = dataset_retrieval(session, name)
+    if not queries:
+        raise BadInput(
+            f"dataset {name!r} has no pair of a query and a passage to measure by",
+            "import some with `datasets import NAME pairs=FILE`",
+            code="dataset_without_pairs",
+        )
+    return Benchmark(
+        name=f"{DATASET_TITLE}{name}",
+        kind="dataset",
+        convention="every query of the dataset alone, without an instruction, against all its "
+        "passages with their titles (equal ones once, generated ones left out); right are the "
+        "passages that it is paired with; ties by score, then id, both descending",
+        questions={key: Question("", query) for key, query in queries.items()},
+        corpus=passages,
+        judgments={key: dict.fromkeys(of, 1) for key, of in relevant.items()},
+    )

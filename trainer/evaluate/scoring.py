@@ -1,11 +1,13 @@
 """Scoring a model on a benchmark: encode, search, measure."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
 from trainer.evaluate.benchmarks import Benchmark
 from trainer.evaluate.following import (
@@ -410,3 +412,22 @@ def summary(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
     found = {name: metrics.get(name) for name in SUMMARY}
     found |= {name: metrics[name] for name in AMONG_ALL if name in metrics}
     return found | {name: value for name, value in metrics.items() if name in beside}
+
+
+# How a model computes while it is scored on a GPU: TF32 products, bfloat16 where it trains so.
+@contextmanager
+def scoring_precision(device: torch.device, *, bf16: bool = False) -> Iterator[None]:
+    """Within it matrix products on CUDA are TF32, or bfloat16 by autocast; elsewhere no change.
+
+    Not run on a GPU in this project's tests.
+    """
+    if device.type != "cuda":
+        yield
+        return
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        with torch.autocast("cuda", dtype=torch.bfloat16) if bf16 else nullcontext():
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)

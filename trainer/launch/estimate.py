@@ -23,11 +23,11 @@ from trainer.data.passage_pool import pool_passages
 from trainer.data.splitting import Groups
 from trainer.launch.scoring_time import CachesOf, scoring_seconds
 from trainer.loop.arguments import make_optimizer, step_count
-from trainer.loop.columns import columns_of
+from trainer.loop.embedding_loss import columns_of
 from trainer.loop.fitting import loss_of_few, make_loss, prepare_weights
-from trainer.loop.heap import held_bytes
 from trainer.loop.packing_check import make_collator
 from trainer.loop.precision import measured_precision
+from trainer.loop.watch import held_bytes
 from trainer.model.base_share import copy_weights
 from trainer.model.doors import trained_part
 from trainer.settings.settings import TrainSettings

@@ -83,8 +83,8 @@ def _train(
     warn_of_missing_gpu()
     handle.check()
 
+    from trainer.loop.best import ends_of
     from trainer.loop.fitting import fit  # loads PyTorch's training side
-    from trainer.loop.states import ends_of
 
     processes.agree(
         {

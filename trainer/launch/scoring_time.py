@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trainer.data.splitting import Groups
-from trainer.evaluate.precision import scoring_precision
-from trainer.evaluate.scoring import BATCH
+from trainer.evaluate.scoring import BATCH, scoring_precision
 from trainer.evaluate.vector_cache import Caches
 from trainer.loop.precision import uses_bf16
 from trainer.report.held_out_scores import HeldOutScores

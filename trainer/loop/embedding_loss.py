@@ -20,12 +20,13 @@ is no anchor. Differs from theirs: they also train on queries without an instruc
 the setting `standard_share`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.distributed as dist
 from sentence_transformers.base.losses import CachedLossMixin
 from torch import Tensor, nn
 
@@ -33,7 +34,6 @@ from db.shape import Shape
 from trainer.data.batches import NOWHERE
 from trainer.objectives.losses import multivariate_loss, teacher_loss, univariate_loss
 from trainer.objectives.names import Objective
-from trainer.parallel.gathering import gather
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -269,3 +269,46 @@ class EmbeddingLoss(CachedLossMixin, nn.Module):
             positive_as_printed=self.positive_as_printed,
             of_terms=of_terms,
         )
+
+
+# A collated batch as the loss takes it, for steps outside the trainer's loop.
+def columns_of(
+    batch: Mapping[str, Any], device: torch.device
+) -> tuple[list[dict[str, Any]], dict[str, Tensor]]:
+    """(the columns queries and passages, the tables), tensors on the device."""
+    tables = {name: table.to(device) for name, table in batch["label"].items()}
+    columns: dict[str, dict[str, Any]] = {}
+    for key, value in batch.items():
+        if key == "label":
+            continue
+        column, _, name = key.partition("_")
+        is_tensor = isinstance(value, Tensor)
+        columns.setdefault(column, {})[name] = value.to(device) if is_tensor else value
+    return list(columns.values()), tables
+
+
+# Embeddings of all processes in each of them, with gradients.
+#
+# Every process computes the whole loss from the gathered embeddings (N, d), so each already holds
+# the gradient of all of them: backward takes this process's own rows, and no message is sent. They
+# are multiplied by the number of processes, because DDP and FSDP divide the sum of the processes'
+# weight gradients by it.
+class _Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, own: Tensor) -> Tensor:
+        parts = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, own)
+        return torch.cat(parts)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        count = dist.get_world_size()
+        return gradient.chunk(count)[dist.get_rank()] * count
+
+
+def gather(embeddings: Tensor, rows: int) -> Tensor:
+    """(texts of this process, d) → (processes × rows, d); shares are filled up with zeros."""
+    own = embeddings[:rows]
+    filled = torch.nn.functional.pad(own, (0, 0, 0, rows - len(own)))
+    gathered: Tensor = _Gather.apply(filled.contiguous())  # type: ignore[no-untyped-call]
+    return gathered

@@ -24,15 +24,13 @@ from trainer.data.batches import Collator, TeacherScores
 from trainer.data.curriculum import ConfidentFirst
 from trainer.data.groups import Group, group_key
 from trainer.data.passage_pool import PassagePool
-from trainer.evaluate.precision import scoring_precision
 from trainer.evaluate.reranking import load_reranker
+from trainer.evaluate.scoring import scoring_precision
 from trainer.loop.arguments import step_count, training_arguments
-from trainer.loop.best import Best
-from trainer.loop.columns import columns_of
-from trainer.loop.embedding_loss import EmbeddingLoss, Teaching
+from trainer.loop.best import STATE, Best, newest_state
+from trainer.loop.embedding_loss import EmbeddingLoss, Teaching, columns_of
 from trainer.loop.failures import translated
 from trainer.loop.group_trainer import GroupTrainer
-from trainer.loop.heap import TrimmedHeap
 from trainer.loop.mining import MinedNegatives, corpus_of, mine_negatives
 from trainer.loop.packing_check import make_collator
 from trainer.loop.precision import (
@@ -41,9 +39,8 @@ from trainer.loop.precision import (
     settled_precision,
     uses_bf16,
 )
-from trainer.loop.states import STATE, newest_state
 from trainer.loop.teacher import teacher_scores
-from trainer.loop.watch import Evaluate, Report, Stream, Watch
+from trainer.loop.watch import Evaluate, Report, Stream, TrimmedHeap, Watch
 from trainer.model.base_share import copy_weights, mix_in
 from trainer.model.doors import trained_part
 from trainer.model.lora import adapters_of, attach_lora, merge_lora

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import torch
-from torch import Tensor
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from torch import Tensor, nn
 
 
 def univariate_loss(positive: Tensor, negatives: Sequence[Tensor], temperature: float) -> Tensor:
@@ -80,3 +81,13 @@ def teacher_loss(kind: str, student: Tensor, teacher: Tensor, own: Tensor) -> Te
     margins = [scores.gather(1, own[:, None]) - scores for scores in (student, teacher)]
     squares = (margins[0] - margins[1]) ** 2  # 0 at the own passage
     return (squares.sum(dim=1) / (student.shape[1] - 1)).mean()
+
+
+# sentence-transformers' MultipleNegativesRankingLoss over the pairs (iq_{i,i}, p_i).
+#
+# It is ℓ_P without our masks: an equal text of another triplet counts as a negative.
+def mnrl_loss(anchors: Tensor, positives: Tensor, temperature: float) -> Tensor:
+    """The stock loss of anchors (N, d) and positives (N, d), unit vectors, row for row."""
+    no_model: Any = nn.Identity()  # the embeddings are given
+    stock = MultipleNegativesRankingLoss(no_model, scale=1 / temperature)
+    return stock.compute_loss_from_embeddings([anchors, positives], torch.empty(0))

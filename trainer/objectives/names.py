@@ -24,8 +24,8 @@ class Baseline:
 
     every: every N-th triplet is an anchor (N the number of scenarios: (I+,Q+) alone). loss: a
     function of its own, as `module:function` (imported where it is computed: this module loads no
-    torch), with the signature of `trainer.objectives.mnrl.mnrl_loss`; empty: ℓ_P with our masks for
-    equal texts. symbol and negatives: its name and the index set of its negatives in LaTeX.
+    torch), with the signature of `trainer.objectives.losses.mnrl_loss`; empty: ℓ_P with our masks
+    for equal texts. symbol and negatives: its name and the index set of its negatives in LaTeX.
     """
 
     name: str
@@ -128,7 +128,7 @@ BASELINES: Final = {
             "sentence-transformers' own MultipleNegativesRankingLoss over the same triplets.",
             symbol="MNRL",
             negatives=r"m\neq i",
-            loss="trainer.objectives.mnrl:mnrl_loss",
+            loss="trainer.objectives.losses:mnrl_loss",
         ),
         Baseline(
             "promptriever",

@@ -10,7 +10,7 @@ from analysis.embed.model_hash import NamedModel, named_model, same_model
 from db.outcome.evaluations import Scored, newest_scores
 from db.outcome.independence import runs_of_benchmark, trained_on_dataset
 from db.question import CHECK
-from trainer.data.confirmed import judge_model
+from trainer.data.judged import judge_model
 from trainer.data.release_files import ReleaseData
 
 VALIDATION = "validation"

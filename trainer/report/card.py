@@ -17,7 +17,7 @@ from trainer.data.splitting import Groups
 from trainer.evaluate.intervals import HELD_OUT_INTERVALS
 from trainer.objectives.names import parse_objective
 from trainer.report.examples import INDEX_STAYS
-from trainer.report.gains import Gain
+from trainer.report.held_out_scores import Gain
 from trainer.report.origins import circular_held_out, decides_alone, origin_rows, origins_of
 from trainer.report.public_name import (
     portable_settings,

@@ -7,13 +7,14 @@ instruction no longer asks for it.
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from analysis.figures.paired import Questions, Scores, paired_difference
 from analysis.text.bm25 import convention_of
 from trainer.data.splitting import Groups
 from trainer.evaluate.benchmarks import Benchmark, held_out_benchmark
@@ -23,13 +24,11 @@ from trainer.evaluate.following import (
     bm25_following,
 )
 from trainer.evaluate.intervals import MEASURED, following_means
-from trainer.evaluate.precision import scoring_precision
 from trainer.evaluate.question_clusters import about_questions
-from trainer.evaluate.scoring import score_model, summary
+from trainer.evaluate.scoring import score_model, scoring_precision, summary
 from trainer.loop.precision import uses_bf16
 from trainer.probe import natural
 from trainer.report.examples import choose_examples
-from trainer.report.gains import gains
 from trainer.report.origins import circular_held_out, origins_of
 from trainer.settings.settings import TrainSettings
 from trainer.settings.table import GUARD_MEASURE
@@ -301,3 +300,27 @@ class HeldOutScores:
         )
         log.warning("%s", note)
         return [note, *found]
+
+
+# What training gained, measured on the same groups and items before and after: paired.
+Gain = dict[str, float | None]
+"""value, low and high: trained minus base with its 95 % interval; None where there is none. gained
+and lost: on how many groups or items the trained model is better and worse (not in checkpoints of
+earlier versions)."""
+
+
+def gains(
+    before: Scores, after: Scores, measures: Iterable[str], questions: Questions | None = None
+) -> dict[str, Gain]:
+    """{measure: its gain} of those that both have. questions: which belong to one cluster, as
+    `paired_difference` takes them; without it everything scored is independent."""
+    alone = {name: {"cluster": name, "scored": True} for name in before}
+    found = {}
+    for measure in measures:
+        gain = paired_difference(before, after, measure, questions or alone)
+        if gain.value is not None:
+            found[measure] = {
+                **{"value": gain.value, "low": gain.low, "high": gain.high},
+                **{"gained": gain.gained, "lost": gain.lost},
+            }
+    return found

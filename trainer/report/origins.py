@@ -10,7 +10,7 @@ from typing import Any
 
 from analysis.embed.model_hash import NamedModel, model_sha256, same_model
 from db.question import CHECK
-from trainer.data.confirmed import judge_model
+from trainer.data.judged import judge_model
 from trainer.evaluate.reranking import plain_name
 from trainer.report.public_name import without_folders
 from trainer.settings.settings import TrainSettings

@@ -5,7 +5,7 @@ import streamlit as st
 
 from app.access.session_user import signed_in_user
 from app.corpora.map import actions
-from app.corpora.map.chosen import clear_selection
+from app.corpora.map.actions import clear_selection
 from app.groups.filters import MAX_IDS
 from app.kit.figure import Origin, draw_rows, frame_as_csv
 from app.kit.frame.links import go_to, page_link

@@ -6,7 +6,7 @@ import streamlit as st
 
 from analysis.map.difference import Layers, topic_shares
 from analysis.map.picture import labels_of
-from app.corpora.map.chosen import select_cluster
+from app.corpora.map.actions import select_cluster
 from app.kit.figure import Origin, draw_origin
 from app.kit.page import draw_table
 

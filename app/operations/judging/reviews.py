@@ -21,9 +21,15 @@ from db.assignment.hidden import require_visible
 from db.errors import BadInput, NotFound, Refused
 from db.events import record_event
 from db.review import queue
-from db.review.proposals import ProposalRow, add_proposal
 from db.review.queue import BulkPreview
-from db.review.reviews import ReviewRow, approve_group, edit_group, reject_group
+from db.review.reviews import (
+    ProposalRow,
+    ReviewRow,
+    add_proposal,
+    approve_group,
+    edit_group,
+    reject_group,
+)
 from db.review.reviews import undo_bulk as undo_reviews
 from db.rows import Listed, Row
 from db.run.group_detail import get_group

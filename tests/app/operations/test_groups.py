@@ -16,9 +16,8 @@ from app.operations import datasets, groups, runs
 from curation.recipe import recipe as recipes
 from db.errors import BadInput, InfError, Refused
 from db.people.rights import Rights
-from db.review.proposals import add_proposal
 from db.review.queue import QueueFilter
-from db.review.reviews import approve_group, edit_group
+from db.review.reviews import add_proposal, approve_group, edit_group
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge
 
