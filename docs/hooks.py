@@ -14,12 +14,13 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from app.access import rights_table  # noqa: E402
+import rights_table  # noqa: E402
+from reference_pages import environment_page  # noqa: E402
+
 from app.cli.main import inf  # noqa: E402
 from curation.recipe import settings as recipe_settings  # noqa: E402
-from db.store.environment import as_markdown  # noqa: E402
 
 GUIDE = "<!-- CONTRIBUTING.md -->"
 
@@ -29,7 +30,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").replace("](docs/", "](")
     for path, content in {
         "reference/cli.md": commands_page(),
-        "reference/environment.md": as_markdown(),
+        "reference/environment.md": environment_page(),
         "reference/rights.md": rights_table.as_markdown(),
         "reference/recipe-settings.md": recipe_settings.as_markdown(),
         "changelog.md": changes,

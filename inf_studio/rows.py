@@ -1,4 +1,4 @@
-"""What rows hold, for type checkers and completion. Written by `app.api.typed_rows`."""
+"""What rows hold, for type checkers and completion. Written by `tests/typed_rows.py`."""
 
 from __future__ import annotations
 

@@ -147,18 +147,3 @@ VARIABLES: dict[str, tuple[Variable, ...]] = {
         ),
     ),
 }
-
-
-def as_markdown() -> str:
-    """The table as a page of the documentation."""
-    lines = [
-        "# Environment variables\n",
-        "After this page you know every variable that is read, its default and what it is for.\n",
-        "This page is generated from `db/store/environment.py`. Secrets may also stand in "
-        "`$INF_HOME/secrets.toml` ([Keys and tokens](../secrets.md)).\n",
-    ]
-    for subject, variables in VARIABLES.items():
-        lines += [f"## {subject}", "| variable | default | meaning |", "|---|---|---|"]
-        lines += [f"| `{one.name}` | {one.default} | {one.meaning} |" for one in variables]
-        lines.append("")
-    return "\n".join(lines)

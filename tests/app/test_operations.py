@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from exporting import export
 from records_world import make_run
+from reference_pages import request_schemas, requests_page
 
 from analysis.request import DiversityStart
 from app.access.identity import Actor, SessionUser, owner
@@ -218,13 +219,11 @@ def test_a_new_field_is_an_option_a_widget_a_key_and_a_line_of_the_reference(
 
     from app.operations.doors import requests
 
-    assert "shout" not in requests.as_markdown() + requests.schemas()
+    assert "shout" not in requests_page() + request_schemas()
     monkeypatch.setattr(requests, "REQUESTS", {"releases create": f"{__name__}:Wider"})
     monkeypatch.setattr(requests, "load", lambda place: Wider)
-    assert "| `shout` | `--shout` | `false` |  | Write the card in capitals. |" in (
-        requests.as_markdown()
-    )
-    assert json.loads(requests.schemas())["releases create"]["properties"]["shout"]
+    assert "| `shout` | `--shout` | `false` |  | Write the card in capitals. |" in (requests_page())
+    assert json.loads(request_schemas())["releases create"]["properties"]["shout"]
     monkeypatch.setenv("INF_DATABASE_URL", sqlite_store.url)
     monkeypatch.setattr(supervisors, "ensure_taken", lambda *_: None)
     wanted = Wider(runs=(make_run(sqlite_store),), out="/nowhere/out", shout=True)
@@ -314,7 +313,7 @@ def test_an_argument_is_no_option_and_a_command_s_own_option_stands_for_a_field_
     assert CliRunner().invoke(move, ["3", "--to", "there"]).exit_code == 2
     monkeypatch.setattr(requests, "REQUESTS", {"things move": f"{__name__}:Moved"})
     monkeypatch.setattr(requests, "load", lambda place: Moved)
-    lines = requests.as_markdown().splitlines()[-3:]
+    lines = requests_page().splitlines()[-3:]
     assert lines == [
         "| `thing` | `THING` | required |  | Which. |",
         '| `what` |  | `"move"` |  | What is done. |',
@@ -347,12 +346,10 @@ def test_a_former_name_works_and_names_the_new_one() -> None:
 
 
 def test_the_reference_and_the_schemas_are_those_of_the_models() -> None:
-    """Write them anew with what `doors.requests` returns, and say so in the changelog."""
-    from app.operations.doors.requests import as_markdown, schemas
-
+    """Write them anew by tests/reference_pages.py, and say so in the changelog."""
     folder = Path(__file__).resolve().parents[2] / "docs" / "reference"
-    assert (folder / "requests.md").read_text(encoding="utf-8") == as_markdown()
-    assert (folder / "requests.json").read_text(encoding="utf-8") == schemas()
+    assert (folder / "requests.md").read_text(encoding="utf-8") == requests_page()
+    assert (folder / "requests.json").read_text(encoding="utf-8") == request_schemas()
 
 
 def test_a_path_is_absolute_in_every_request_behind_every_door(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rights_table
 from app_pages import (
     MAIN,
     cookies_of,
@@ -26,7 +27,6 @@ from sqlalchemy.orm import Session, aliased
 from streamlit.testing.v1 import AppTest
 from study_world import make_world, sampled_study
 
-from app.access import rights_table
 from app.access.identity import COOKIE, SessionUser
 from app.access.permissions import NEEDS, require
 from app.jobs.places import require_own, require_places

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from reference_pages import training_settings_page
 
 from app.cli.trainings import train
 from db.errors import BadInput
@@ -16,7 +17,7 @@ from trainer.settings.settings import (
     parse_settings,
     split_pairs,
 )
-from trainer.settings.table import GROUPS, SETTINGS, SettingFields, as_markdown, settings_of
+from trainer.settings.table import GROUPS, SETTINGS, SettingFields, settings_of
 from trainer.settings.template import Template
 
 
@@ -127,9 +128,8 @@ def test_the_help_of_the_command_has_every_setting_with_its_default_and_range() 
 
 def test_the_documented_table_is_the_table() -> None:
     file = next((Path(__file__).parents[2] / "docs").rglob("training-settings.md"))
-    assert file.read_text(encoding="utf-8") == as_markdown(), (
-        "write it again: python -c 'from trainer.settings.table import as_markdown; "
-        f'print(as_markdown(), end="")\' > {file}'
+    assert file.read_text(encoding="utf-8") == training_settings_page(), (
+        f"write it again: python tests/reference_pages.py training-settings > {file}"
     )
 
 

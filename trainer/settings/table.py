@@ -668,24 +668,3 @@ SETTINGS: Final = {
 def settings_of(group: str) -> list[Setting]:
     """The settings of a group in the order of the table."""
     return [setting for setting in SETTINGS.values() if setting.group == group]
-
-
-def as_markdown() -> str:
-    """The whole of docs/training-settings.md; a test holds the file to it."""
-    parts = [
-        "# Training settings",
-        "",
-        "After this page you can choose the few settings that matter and look up the rest.",
-        "",
-        "Given to `inf train` as KEY=VALUE, in a TOML file (`--experiment`) or on the Train page. "
-        "This page is",
-        "generated from `trainer/settings/table.py`.",
-    ]
-    for group in GROUPS:
-        parts += ["", f"## {group}", "| setting | label | default | allowed | meaning |"]
-        parts.append("|---|---|---|---|---|")
-        for each in settings_of(group):
-            default = "empty" if each.default == "" else f"`{each.default}`"
-            cells = (f"`{each.name}`", each.label, default, each.range_text, each.help)
-            parts.append("| " + " | ".join(cells) + " |")
-    return "\n".join(parts) + "\n"

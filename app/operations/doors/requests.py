@@ -4,12 +4,10 @@ A request of a new operation is a row of `REQUESTS`. The schemas are a snapshot 
 (`docs/reference/requests.json`): a changed key shows in review.
 """
 
-import json
 from collections.abc import Mapping
-from typing import Any
 
 from db.modules import load
-from db.requests import Request, bounds_of, choices_of, metavar_of, options_of
+from db.requests import Request
 
 REQUESTS: Mapping[str, str] = {
     "datasets import": "curation.importing.request:DatasetImport",
@@ -90,52 +88,3 @@ REQUESTS: Mapping[str, str] = {
 def models() -> dict[str, type[Request]]:
     """The model of each operation."""
     return {name: load(place) for name, place in REQUESTS.items()}
-
-
-def schemas() -> str:
-    """The JSON Schemas, as `docs/reference/requests.json`."""
-    found = {name: model.model_json_schema() for name, model in models().items()}
-    return json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-
-
-def as_markdown() -> str:
-    """The page `reference/requests.md`."""
-    lines = [
-        "# Requests of operations\n",
-        "After this page you know every key that a command, a route or a job takes.\n",
-        "Generated from the models that commands, pages and jobs share: a key of a job's config "
-        "and of JSON is a field here, and so is an option of the command. As JSON Schemas: "
-        "[requests.json](requests.json).\n",
-    ]
-    for name, model in models().items():
-        lines += [
-            f"## {name}\n",
-            f"{(model.__doc__ or '').strip().splitlines()[0]}\n",
-            "| key | on the command line | default | may be | |",
-            "|---|---|---|---|---|",
-        ]
-        for key, field in model.model_fields.items():
-            option = _on_the_command_line(model, key)
-            default = "required" if field.is_required() else _cell(field.get_default())
-            may_be = ", ".join(map(str, choices_of(model, key))) or _bounds(bounds_of(model, key))
-            about = str(field.description).replace("|", "\\|")
-            lines.append(f"| `{key}` | {option} | {default} | {may_be} | {about} |")
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _on_the_command_line(model: type[Request], key: str) -> str:
-    """Its option, the argument that it is, or nothing."""
-    if options := options_of(model, key):
-        return f"`{options[0]}`"
-    metavar = metavar_of(model, key)
-    return f"`{metavar}`" if metavar else ""
-
-
-def _cell(default: Any) -> str:
-    return "" if default in (None, "", (), {}) else f"`{json.dumps(default)}`"
-
-
-def _bounds(bounds: Mapping[str, Any]) -> str:
-    signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
-    return ", ".join(f"{signs[bound]} {value}" for bound, value in bounds.items())

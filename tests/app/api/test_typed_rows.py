@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import get_type_hints
 
 import pytest
+from typed_rows import OTHERS, THINGS, as_python
 
 from app.api.routes import by_name
-from app.api.typed_rows import OTHERS, THINGS, as_python
 from inf_studio import client, rows, transport
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def test_the_module_is_what_the_routes_answer() -> None:
     written = (ROOT / "inf_studio" / "rows.py").read_text(encoding="utf-8")
-    assert written == as_python(), "python -m app.api.typed_rows > inf_studio/rows.py"
+    assert written == as_python(), "python tests/typed_rows.py > inf_studio/rows.py"
 
 
 @pytest.mark.parametrize("name", ["db", "analysis", "curation", "trainer", "app"])

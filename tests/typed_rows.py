@@ -1,6 +1,6 @@
 """The rows of routes as types for `inf_studio`, whose wheel has no pydantic: `inf_studio/rows.py`.
 
-    python -m app.api.typed_rows > inf_studio/rows.py
+    python tests/typed_rows.py > inf_studio/rows.py
 
 Rows of lists are dictionaries, so they are a TypedDict; a thing has its keys as attributes, so its
 row is a class that says which.
@@ -21,7 +21,7 @@ THINGS = ("datasets", "runs", "studies", "releases", "trainings", "models", "eva
 OTHERS = ("runs estimate", "evaluations compare")
 LISTS = ("groups list", "judgments list", "datasets pairs", "runs drops")
 INDENT = 4 * " "
-HEAD = '''"""What rows hold, for type checkers and completion. Written by `app.api.typed_rows`."""
+HEAD = '''"""What rows hold, for type checkers and completion. Written by `tests/typed_rows.py`."""
 
 from __future__ import annotations
 
