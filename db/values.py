@@ -23,7 +23,6 @@ def is_storable(text: str) -> bool:
 
 # Why a judge skips or flags an item; "" before these codes existed, or without one.
 REMARK_REASONS: Final = ("unclear", "no_right_passage", "several_right", "bad_text", "other")
-ORIGINS: Final = ("seed", "pool", "generated")
 Verdict = Literal["kept", "dropped"]
 VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
 STUDY_STATUSES: Final = ("open", "paused", "closed")

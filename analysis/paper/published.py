@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final
 
 Cell = str | float | None
-TABLES: Final = tuple(f"table_{number}" for number in range(1, 7))
 MISPRINTS: Final = {
     "table_3": (
         "ModernBERT's base p-MRR is printed −0.27; its three sets in Table 6 average −2.57.",

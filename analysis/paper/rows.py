@@ -176,8 +176,8 @@ def design_rows(ours: Mapping[str, Row], trained: Sequence[Trained]) -> list[Row
     return rows
 
 
-def ranking_of(table: str) -> list[dict[str, object]]:
-    """Figure 5's rows as printed in a table: p-MRR and score as shares, by size of the model."""
+def published_ranking() -> list[dict[str, object]]:
+    """Figure 5's rows as printed in Table 5: p-MRR and score as shares, by size of the model."""
     return [
         {
             "model": f"{row['model']} · {PUBLISHED}",
@@ -187,7 +187,7 @@ def ranking_of(table: str) -> list[dict[str, object]]:
             "p-mrr": float(row["FollowIR p-MRR"]) / 100,
             "score": float(row["FollowIR score"] or 0) / 100,
         }
-        for row in published(table)
+        for row in published("table_5")
         if row["FollowIR p-MRR"] is not None
     ]
 

@@ -27,9 +27,9 @@ FEW = "fewer than two different {n}-grams"
 EVEN = "every {n}-gram occurs equally often: the standard deviation is zero"
 
 
-def inverse_ngram_frequency(texts: Iterable[str], sizes: tuple[int, ...] = (2, 3)) -> list[Measure]:
-    """INGF of the texts for each n-gram size, ascending."""
-    return inverse_frequency_of_tokens(*number_tokens(texts), sizes)
+def inverse_ngram_frequency(texts: Iterable[str]) -> list[Measure]:
+    """INGF of the texts for n-grams of two and of three words."""
+    return inverse_frequency_of_tokens(*number_tokens(texts))
 
 
 def inverse_frequency_of_tokens(

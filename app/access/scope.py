@@ -5,7 +5,7 @@ page's script: it works under the permission of the page that drew it, by the us
 For who is signed out, and before any page, sessions see nothing.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -16,8 +16,6 @@ from app.access.identity import SessionUser, user_of_cookies
 from app.access.permissions import NEEDS
 from db.store.scope import (
     Scope,
-    current_scope,
-    limited_to,
     scope_pages_by,
 )
 from db.store.store import open_store
@@ -39,20 +37,6 @@ def read_user() -> SessionUser | None:
 def work_under(user: SessionUser | None, permission: str) -> None:
     """Limit the sessions opened from now on to what the permission lets the user see."""
     _current.set((NOTHING if user is None else NEEDS[permission].scope(user),))
-
-
-def in_this_scope(make: Callable[[], str]) -> Callable[[], str]:
-    """What makes a download, in the scope of the page that offers it.
-
-    Streamlit calls it in another thread, where there is no page.
-    """
-    scope = current_scope()
-
-    def made() -> str:
-        with limited_to(scope):
-            return make()
-
-    return made
 
 
 @contextmanager

@@ -4,7 +4,7 @@
 every rerun and again in every action, so that a revoked role takes effect at once.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from typing import ParamSpec
@@ -65,16 +65,6 @@ def hidden_pairs_from_user() -> set[int]:
     name = signed_in_user().name
     with open_store().read() as session:
         return set(session.scalars(hidden.hidden_pairs(session, name)))
-
-
-def record_read(group_ids: Collection[int], user: SessionUser) -> None:
-    """Record groups that are shown in full to the user; a write only where one is new."""
-    with open_store().read() as session:
-        unread = hidden.unread_groups(session, group_ids, user.name)
-    if unread:
-        with open_store().write() as session:
-            hidden.record_read(session, unread, user.name)
-            session.commit()
 
 
 @contextmanager

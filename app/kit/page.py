@@ -40,7 +40,6 @@ def draw_heading(
     lead: str,
     *,
     offline: bool = False,
-    simulated: bool = False,
     recorded: bool = False,
 ) -> DeltaGenerator:
     """Draw the title, a one-sentence description, and the labels that apply to the whole page.
@@ -51,7 +50,7 @@ def draw_heading(
     line = st.container(horizontal=True, vertical_alignment="center", gap="small")
     with line:
         st.title(title, anchor=False, width="content")
-        draw_labels(offline=offline, simulated=simulated, recorded=recorded)
+        draw_labels(offline=offline, recorded=recorded)
     st.caption(lead)
     if st.session_state.get(SHOWN_TITLE) != title:
         st.session_state[SHOWN_TITLE] = title
@@ -117,13 +116,13 @@ def draw_status(status: str) -> None:
     st.badge(status, color=STATUS_COLOURS.get(status, "gray"))  # type: ignore[arg-type]
 
 
-def draw_link(view: str, *, label: str, icon: str | None = None, width: Any = "content") -> None:
+def draw_link(view: str, *, label: str, icon: str | None = None) -> None:
     """Draw a link to a page; only its label for who may not open the page."""
     user = current_user()
     if user is not None and may_open(user, view):
-        page_link(view, label, icon=icon, width=width)
+        page_link(view, label, icon=icon, width="content")
     else:
-        st.markdown(plain(label), width=width)
+        st.markdown(plain(label), width="content")
 
 
 def draw_hand_off(view: str, label: str, **parameters: object) -> None:

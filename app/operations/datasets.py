@@ -389,9 +389,7 @@ def purging_admin(actor: Actor, name: str | None, password: Callable[[], str]) -
         return Actor(account.name, rights=rights_of(session, account), via=actor.via)
 
 
-def depending(
-    actor: Actor, *, dataset: str | None = None, run_id: int | None = None
-) -> tuple[str, ...]:
+def depending(actor: Actor, *, dataset: str) -> tuple[str, ...]:
     """What depends on it, so that it cannot be archived."""
     with reading(actor, RIGHT) as session:
-        return tuple(dependents(session, target_of(session, dataset=dataset, run_id=run_id)))
+        return tuple(dependents(session, target_of(session, dataset=dataset)))

@@ -17,7 +17,7 @@ from analysis.paper.rows import (
     design_rows,
     model_rows,
     objective_rows,
-    ranking_of,
+    published_ranking,
 )
 from app.kit.figure import draw_downloads, draw_plot, draw_rows
 from app.models.ranking_plot import GROUPS, ranking_figure, size_group
@@ -75,7 +75,7 @@ def draw_models(table: str, ours: Ours) -> None:
 def draw_ranking(ours: Ours) -> None:
     """Figure 5: p-MRR and score of published models and of ours, by size."""
     st.header("Figure 5: instruction following by size of the model", anchor=False)
-    rows = [*ours.ranked(), *ranking_of("table_5")]
+    rows = [*ours.ranked(), *published_ranking()]
     rows.sort(key=_rank)
     figure = ranking_figure(rows)
     draw_plot(figure, key="paper.figure_5.figure")

@@ -169,12 +169,12 @@ def open_groups(
     return opened
 
 
-def open_run(session: Session, run_id: int, *, person: str, where: str = "groups") -> int:
+def open_run(session: Session, run_id: int, *, person: str) -> int:
     """Open all groups of a run that are hidden from a person, as `open_groups` does."""
     _lock_studies(session, person)
-    opened = _open(session, Group.run_id == run_id, person, where)
+    opened = _open(session, Group.run_id == run_id, person, "groups")
     if opened:
-        record_event(session, person, "group.open", ("run", run_id), place=where, groups=opened)
+        record_event(session, person, "group.open", ("run", run_id), place="groups", groups=opened)
     return opened
 
 

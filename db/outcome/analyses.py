@@ -102,17 +102,15 @@ def analyses_of_dataset(session: Session, kind: str, dataset_id: int) -> Iterato
         yield session.get_one(Analysis, analysis_id)
 
 
-def list_analyses(
-    session: Session, kind: str, *, dataset_id: int | None = None, limit: int = 50
-) -> list[Analysis]:
-    """Analyses of that kind, newest first; their payload is loaded when it is read.
+def list_analyses(session: Session, kind: str, *, dataset_id: int | None = None) -> list[Analysis]:
+    """The newest 50 analyses of that kind, newest first; their payload is loaded when it is read.
 
     dataset_id: only those that have this dataset among their corpora, or no dataset at all.
     """
     query = select(Analysis).where(Analysis.kind == kind).order_by(Analysis.id.desc())
     if dataset_id is not None:
         query = query.where(Analysis.id.in_(ids_by_kind(session, dataset_id).get(kind, ())))
-    return list(session.scalars(query.limit(limit).options(defer(Analysis.payload))))
+    return list(session.scalars(query.limit(50).options(defer(Analysis.payload))))
 
 
 def ids_by_kind(session: Session, dataset_id: int | None = None) -> dict[str, list[int]]:

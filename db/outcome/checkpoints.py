@@ -55,20 +55,17 @@ def checkpoint_at(session: Session, path: str) -> Checkpoint | None:
 def list_checkpoints(
     session: Session,
     *,
-    release_id: int | None = None,
     dataset_id: int | None = None,
     job_id: int | None = None,
     of_none: bool = False,
     limit: int | None = 100,
     offset: int = 0,
 ) -> list[Checkpoint]:
-    """Checkpoints, newest first: all, or those trained on a release, on any of a dataset, by a job.
+    """Checkpoints, newest first: all, or those trained on a release of a dataset, or by a job.
 
     of_none: also those trained on a folder that is no release of the store.
     """
     query = select(Checkpoint).order_by(Checkpoint.id.desc()).limit(limit).offset(offset)
-    if release_id is not None:
-        query = query.where(Checkpoint.release_id == release_id)
     if dataset_id is not None:
         query = query.where(trained_on(dataset_id, of_none=of_none))
     if job_id is not None:

@@ -27,11 +27,9 @@ def list_trainings(
     return list(session.scalars(query.limit(limit).offset(offset)))
 
 
-def count_trainings(
-    session: Session, *, without_releases: Collection[str] = (), sweep: str | None = None
-) -> int:
-    """How many `list_trainings` lists in all."""
-    query = select(func.count()).select_from(Job).where(*_conditions(without_releases, sweep))
+def count_trainings(session: Session, *, without_releases: Collection[str] = ()) -> int:
+    """How many trainings `list_trainings` lists in all."""
+    query = select(func.count()).select_from(Job).where(*_conditions(without_releases, None))
     return session.scalar(query) or 0
 
 

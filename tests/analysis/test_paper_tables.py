@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.paper.published import MISPRINTS, TABLES, columns_of, published
+from analysis.paper.published import MISPRINTS, columns_of, published
 from analysis.paper.rows import (
     OURS,
     PUBLISHED,
@@ -13,9 +13,11 @@ from analysis.paper.rows import (
     design_rows,
     model_rows,
     objective_rows,
-    ranking_of,
+    published_ranking,
 )
 from db.outcome.evaluations import Scored
+
+TABLES = tuple(f"table_{number}" for number in range(1, 7))
 
 
 def scored(model: str, benchmark: str, checkpoint: int | None = None, **metrics: float) -> Scored:
@@ -136,7 +138,7 @@ def test_tables_3_4_and_6_take_ours_by_base_model_objective_and_design() -> None
 
 
 def test_figure_5_marks_every_printed_bar_as_published() -> None:
-    rows = ranking_of("table_5")
+    rows = published_ranking()
     assert len(rows) > 20
     assert all(str(row["model"]).endswith("· published") for row in rows)
     assert all(row["checkpoint"] is None for row in rows)

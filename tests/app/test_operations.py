@@ -15,7 +15,6 @@ from reference_pages import request_schemas, requests_page
 
 from analysis.request import DiversityStart
 from app.access.identity import Actor, SessionUser, owner
-from app.access.scope import in_this_scope
 from app.cli.kit.formerly import formerly
 from app.cli.kit.options import request_options
 from app.jobs import launching, supervisors
@@ -30,7 +29,7 @@ from db.jobs import jobs
 from db.people.rights import Rights
 from db.requests import Request, default_of, option
 from db.store import settings
-from db.store.scope import INFO, NoActor, Scope, limited_to, unscoped
+from db.store.scope import NoActor, unscoped
 from db.store.store import Store
 from db.tables import Dataset
 from trainer.evaluate.request import EvaluationStart
@@ -162,16 +161,6 @@ def test_a_plugin_of_the_server_does_not_open_it_for_all(server: Store) -> None:
     assert inf_studio.open_store(server.url).url == server.url
     with pytest.raises(NoActor), server.read():
         pass
-
-
-def test_a_download_of_a_page_sees_what_the_page_saw(server: Store) -> None:
-    made = []
-    with limited_to(Scope("eve", frozenset())):
-        make = in_this_scope(lambda: str(server.read().__enter__().info[INFO]))
-    other = threading.Thread(target=lambda: made.append(make()))
-    other.start()
-    other.join()
-    assert "eve" in made[0]
 
 
 def test_what_raises_in_an_operation_is_not_committed(server: Store) -> None:

@@ -19,12 +19,13 @@ from trainer.loop.embedding_loss import Teaching, taught_loss
 from trainer.loop.packing_check import make_collator
 from trainer.loop.teacher import teacher_scores
 from trainer.model.backbone import load_backbone
-from trainer.objectives.losses import TEACHER_LOSSES, teacher_loss
+from trainer.objectives.losses import teacher_loss
 from trainer.settings.settings import parse_settings
 from trainer.settings.template import Template
 
 GROUPS: list[Group] = [group_of(row, shape=INF_IR) for row in make_rows(4)]
 NAN = float("nan")
+TEACHER_LOSSES = ("kl", "margin-mse")
 
 
 def texts_of(model: Any, batch: dict[str, Any], column: str) -> list[str]:

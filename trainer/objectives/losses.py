@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import torch
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
@@ -49,9 +49,6 @@ def multivariate_loss(
     counted = positive + (math.log(len(negatives)) if positive_as_printed else 0.0)
     union = torch.cat([counted[:, None], *(scores / temperature for scores in negatives)], dim=1)
     return (torch.logsumexp(union, dim=1) - positive).mean()
-
-
-TEACHER_LOSSES: Final = ("kl", "margin-mse")
 
 
 def teacher_loss(kind: str, student: Tensor, teacher: Tensor, own: Tensor) -> Tensor:

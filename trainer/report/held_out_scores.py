@@ -37,10 +37,10 @@ from trainer.suites.registry import read_benchmark
 MAX_PROBES = 4
 
 
-def choose_probes(benchmark: Benchmark, limit: int = MAX_PROBES) -> list[str]:
-    """The ids of `limit` held-out groups, spread evenly: the same for the same split."""
+def choose_probes(benchmark: Benchmark) -> list[str]:
+    """The ids of `MAX_PROBES` held-out groups, spread evenly: the same for the same split."""
     ids = list(benchmark.changed)  # none of a shape without a second instruction
-    count = min(limit, len(ids))
+    count = min(MAX_PROBES, len(ids))
     return [ids[place * len(ids) // count] for place in range(count)]
 
 

@@ -30,7 +30,6 @@ from db.study.studies import count_parts, current_guideline, get_study
 from db.tables import Judge, Judgment, utc_now
 
 RIGHT = "studies"
-WHEN = "%Y-%m-%d %H:%M"
 ESTIMATED = {
     "precision": "kept items that people confirm",
     "overturned": "dropped items that people confirm",
