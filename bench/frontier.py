@@ -58,7 +58,7 @@ from analysis.figures.student import student_97_5  # noqa: E402
 from app.training.frontier import FILE, frontier_figure  # noqa: E402
 from db.store.settings import owners_process  # noqa: E402
 from db.store.store import open_store  # noqa: E402
-from trainer.evaluate.question_clusters import about_questions  # noqa: E402
+from trainer.evaluate.intervals import about_questions  # noqa: E402
 from trainer.launch.plan import plan_groups  # noqa: E402
 from trainer.report.held_out_scores import HeldOutScores  # noqa: E402
 from trainer.settings.settings import parse_settings, split_pairs  # noqa: E402
@@ -193,8 +193,8 @@ class Frontier(Results):
         """The base and the weights that a training left, the base mixed in by its share."""
         from trainer.evaluate.vector_cache import base_caches
         from trainer.model.backbone import load_backbone, load_model
-        from trainer.model.base_share import copy_weights, mix_in
         from trainer.model.doors import trained_part
+        from trainer.model.weights import copy_weights, mix_in
 
         settings = parse_settings(split_pairs(given))
         owners_process(True)

@@ -1,6 +1,7 @@
 """Measures and durations as pages, commands and cards show them."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 
@@ -37,3 +38,21 @@ def duration(span: timedelta) -> str:
         return f"{minutes} min {seconds} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours:,} h {minutes} min"
+
+
+# A number that may be undefined: then it is None, with the reason, never 0 or 1.
+@dataclass(frozen=True)
+class Measure:
+    """A value, or the reason why there is none."""
+
+    value: float | None
+    reason: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.value is None) != (self.reason is not None):
+            raise ValueError("a measure has a value or a reason, exactly one of them")
+
+
+def undefined(reason: str) -> Measure:
+    """A measure without a value."""
+    return Measure(None, reason)

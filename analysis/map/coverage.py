@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from analysis.figures.measure import Measure, undefined
+from analysis.figures.numbers import Measure, undefined
 from analysis.files.corpora import Corpus
 from analysis.found.texts import CoverageNumbers, CoveredBy, FieldCovered
 from analysis.map.manifold import (

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from analysis.map.contours import smoothed
-from analysis.map.density import CELLS, Grid, grid_over, places_of
+from analysis.map.density import CELLS, Grid, grid_over, places_of, smoothed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from analysis.embed.neighbours import nearest
-from analysis.figures.measure import Measure, undefined
+from analysis.figures.numbers import Measure, undefined
 
 CELLS, COMPONENTS, NEAREST = 40, 3, 5
 AT_ONCE = 50_000

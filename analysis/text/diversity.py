@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.figures.measure import Measure, undefined
+from analysis.figures.numbers import Measure, undefined
 from analysis.files.corpora import Corpus
 from analysis.found.texts import (
     CorpusDiversity,

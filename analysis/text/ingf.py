@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.figures.measure import Measure, undefined
+from analysis.figures.numbers import Measure, undefined
 
 TEXTS_AT_ONCE = 20_000
 FEW = "fewer than two different {n}-grams"

@@ -5,7 +5,7 @@ import click
 
 from app.cli.kit.options import request_options
 from app.cli.kit.report import command_actor, errors_translated
-from app.operations.doors.agents import AgentStart, session_of
+from app.operations.doors.tokens import AgentStart, session_of
 from app.operations.jobs import ensure_worked
 from db.modules import load
 from db.store.settings import owners_process

@@ -14,9 +14,8 @@ from analysis.text.diversity_tables import COVERED_COLUMNS, compared_rows, share
 from app.access.session_user import signed_in_user
 from app.corpora.form import draw_corpora
 from app.corpora.map import actions
-from app.corpora.map.bar import Drawn, draw_bar, draw_view
+from app.corpora.map.bar import Drawn, draw_bar, draw_view, map_name
 from app.corpora.map.canvas.card import draw_map_card, selected_rows
-from app.corpora.map.names import map_name
 from app.corpora.map.points import (
     Searched,
     in_panels,

@@ -34,7 +34,7 @@ from app.text.languages import text
 from db.errors import InfError, NotFound, Refused
 from db.names import MAX_NAME_CHARACTERS
 from db.people import accounts, invitations
-from db.people.emails import sign_in_by_email
+from db.people.fields import sign_in_by_email
 from db.people.passwords import MIN_PASSWORD_CHARACTERS, hash_password
 from db.store.scope import unscoped
 from db.store.store import open_store

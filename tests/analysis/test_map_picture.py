@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 
 from analysis.map.clusters import cluster_names, cluster_points, nearest_texts, with_clusters
-from analysis.map.contours import contour_lines, smoothed
 from analysis.map.coverage import add_points, with_marks
-from analysis.map.density import CELLS, density_lines
+from analysis.map.density import CELLS, contour_lines, density_lines, smoothed
 from analysis.map.difference import VERDICTS, Layers
 from analysis.map.picture import PALE, map_payload, point_hover
 from app.corpora.map.canvas.card import rows_inside

@@ -55,7 +55,7 @@ ON_THE_WAY = (
     "db/assignment",
     "db/people/accounts.py",
     "db/people/attempts.py",
-    "db/people/emails.py",
+    "db/people/fields.py",
     "db/people/invitations.py",
     "db/people/passwords.py",
     "db/people/sign_ins.py",

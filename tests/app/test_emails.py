@@ -9,8 +9,7 @@ from conftest import Ran
 from app.cli.store.people import people
 from db.errors import BadInput, NotFound, Refused
 from db.people.accounts import add_account, check_password
-from db.people.emails import sign_in_by_email
-from db.people.fields import FIELDS, checked_line, set_field, set_fields
+from db.people.fields import FIELDS, checked_line, set_field, set_fields, sign_in_by_email
 from db.store.store import Store
 
 

@@ -10,8 +10,7 @@ from db.shape import INF_IR
 from trainer.data.groups import Group
 from trainer.evaluate.benchmarks import held_out_benchmark
 from trainer.evaluate.following import bm25_following
-from trainer.evaluate.intervals import following_means
-from trainer.evaluate.question_clusters import about_questions
+from trainer.evaluate.intervals import about_questions, following_means
 from trainer.evaluate.scoring import score_model
 from trainer.settings.template import Template
 

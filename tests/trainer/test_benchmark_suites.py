@@ -19,9 +19,8 @@ from db.errors import BadInput
 from db.outcome.evaluations import get_evaluation, list_evaluations
 from db.store.store import Store
 from trainer.evaluate.benchmarks import Question
-from trainer.evaluate.intervals import following_means
+from trainer.evaluate.intervals import about_questions, following_means
 from trainer.evaluate.job import evaluate
-from trainer.evaluate.question_clusters import about_questions
 from trainer.evaluate.scoring import measure_run
 from trainer.suites.beir import retrieval_benchmark
 from trainer.suites.registry import SUBSETS, read_benchmarks, suite_means, take_subset

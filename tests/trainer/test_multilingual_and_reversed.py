@@ -19,9 +19,9 @@ from app.text.remedies import in_commands
 from db.errors import BadInput
 from db.outcome.evaluations import list_evaluations
 from db.store.store import Store
+from trainer.evaluate.intervals import about_questions
 from trainer.evaluate.job import evaluate
 from trainer.evaluate.measures.rankings import rank_of
-from trainer.evaluate.question_clusters import about_questions
 from trainer.evaluate.scoring import measure_run
 from trainer.report.compared.ordinary import NOT_MEASURED, is_ordinary, ordinary_rows
 from trainer.suites.registry import DOWNLOADS, read_benchmarks

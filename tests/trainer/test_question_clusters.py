@@ -1,7 +1,7 @@
 """Clusters of queries come from a benchmark's data."""
 
 from trainer.evaluate.benchmarks import Benchmark, Question
-from trainer.evaluate.question_clusters import about_questions
+from trainer.evaluate.intervals import about_questions
 
 
 def benchmark(kind: str, **given: object) -> Benchmark:

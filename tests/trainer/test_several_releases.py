@@ -12,12 +12,12 @@ from db.errors import BadInput
 from db.shape import INF_IR
 from db.store.store import Store
 from trainer.data.choosing import confidence_of
-from trainer.data.curriculum import ConfidentFirst
 from trainer.data.groups import Group, group_of
 from trainer.data.mixing import mix_in, plain_keys
 from trainer.data.release_files import read_release
 from trainer.launch.here import train
 from trainer.launch.plan import groups_of
+from trainer.loop.group_trainer import ConfidentFirst
 from trainer.model.backbone import read_memory
 from trainer.settings.settings import parse_settings
 

@@ -13,11 +13,11 @@ from db.jobs import jobs
 from db.store.store import Store
 from trainer.launch.here import train
 from trainer.loop import group_trainer
-from trainer.loop.moved_weights import MovedWeights
+from trainer.loop.watch import MovedWeights
 from trainer.model import backbone
 from trainer.model.backbone import load_backbone, load_model
 from trainer.model.lora import attach_lora, merge_lora
-from trainer.model.weight_dtype import describe_dtypes, stored_dtype
+from trainer.model.weights import describe_dtypes, stored_dtype
 from trainer.settings.settings import parse_settings
 from trainer.settings.template import Template
 

@@ -15,11 +15,11 @@ from trainer.check.report import Part
 from trainer.data.batch_sample import sample_of
 from trainer.loop.embedding_loss import columns_of
 from trainer.loop.fitting import make_loss
-from trainer.loop.moved_weights import MovedWeights
 from trainer.loop.packing_check import make_collator
+from trainer.loop.watch import MovedWeights
 from trainer.model.backbone import load_backbone
 from trainer.model.tiny import build_tiny_model
-from trainer.model.weight_dtype import describe_dtypes
+from trainer.model.weights import describe_dtypes
 from trainer.settings.settings import parse_settings
 
 PACKAGES = (

@@ -16,8 +16,7 @@ from db.outcome.checkpoints import checkpoint_at
 from db.outcome.evaluations import record_evaluation
 from db.store.store import Store
 from trainer.evaluate.benchmarks import Benchmark
-from trainer.evaluate.intervals import following_means
-from trainer.evaluate.question_clusters import about_questions
+from trainer.evaluate.intervals import about_questions, following_means
 from trainer.evaluate.request import EvaluationStart
 from trainer.evaluate.reranking import (
     FIRST_STAGE,

@@ -6,7 +6,7 @@ from typing import Any
 
 from analysis.figures.means import Mean, cluster_mean
 from analysis.figures.paired import P_MRR, Questions, Scores
-from trainer.evaluate.benchmarks import P_MRR_CANDIDATES
+from trainer.evaluate.benchmarks import P_MRR_CANDIDATES, Benchmark
 from trainer.evaluate.following import FOLLOWING, INSTRUCTION_FLIP, ON_GROUPS, STABILITY
 from trainer.evaluate.measures.among_all import AMONG_ALL, PLAIN_NDCG
 from trainer.evaluate.measures.compliance import SICR, WISE
@@ -41,3 +41,40 @@ def ranked_over(name: str, metrics: Mapping[str, Any], record: Mapping[str, Any]
     if name in AMONG_ALL or is_small:
         return f"all {documents:,} held-out passages" if documents else "all held-out passages"
     return f"BM25's best {P_MRR_CANDIDATES} and the group's"
+
+
+# Which questions of a benchmark belong together, from its data; no id is looked into.
+def about_questions(benchmark: Benchmark) -> dict[str, dict[str, str | bool]]:
+    """{id: {cluster, scored}} of every question, query of p-MRR or robustness, and group; stored.
+
+    `cluster`: questions belong together that are the original and the changed form of one query,
+    ask one query under several instructions, are of one group, or have equal query texts.
+    `scored`: whether it counts in the means; on FollowIR the original questions alone do.
+    """
+    parent: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        while parent.setdefault(name, name) != name:
+            parent[name] = name = parent[parent[name]]
+        return name
+
+    links = [(f"id {query}", f"id {question}") for query, question in benchmark.original.items()]
+    links += [(f"id {query}", f"id {question}") for query, question in benchmark.changed.items()]
+    links += [(f"id {query}", f"id {question}") for query, question in benchmark.reversed.items()]
+    links += [(f"id {one}", f"query {query}") for one, query in benchmark.same_query.items()]
+    for key, group in benchmark.groups.items():
+        links += [(f"id {question}", f"id {key}") for question in group.questions]
+    for question, each in benchmark.questions.items():
+        links.append((f"id {question}", f"text {each.query}"))
+    for one, two in links:
+        parent[root(one)] = root(two)
+    unscored = set(benchmark.changed.values()) | set(benchmark.reversed.values())
+    unscored = unscored if benchmark.originals_count else set()
+    of_base: dict[str, dict[str, str | bool]] = {
+        query: {"cluster": root(f"query {query}"), "scored": True}
+        for query in benchmark.same_query.values()
+    }
+    return of_base | {
+        name: {"cluster": root(f"id {name}"), "scored": name not in unscored}
+        for name in [*benchmark.questions, *benchmark.original, *benchmark.groups]
+    }

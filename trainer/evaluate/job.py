@@ -34,8 +34,8 @@ from trainer.evaluate.following import (
     bm25_following,
     read_paraphrases,
 )
+from trainer.evaluate.intervals import about_questions
 from trainer.evaluate.measures.compliance import COMPLIANCE
-from trainer.evaluate.question_clusters import about_questions
 from trainer.evaluate.request import EvaluationStart
 from trainer.model.backbone import read_memory
 from trainer.records.circular import (

@@ -28,8 +28,8 @@ from trainer.loop.fitting import loss_of_few, make_loss, prepare_weights
 from trainer.loop.packing_check import make_collator
 from trainer.loop.precision import measured_precision
 from trainer.loop.watch import held_bytes
-from trainer.model.base_share import copy_weights
 from trainer.model.doors import trained_part
+from trainer.model.weights import copy_weights
 from trainer.settings.settings import TrainSettings
 
 if TYPE_CHECKING:

@@ -21,7 +21,6 @@ from db.errors import BadInput
 from db.shape import Shape
 from trainer.data.batch_sample import sample_of
 from trainer.data.batches import Collator, TeacherScores
-from trainer.data.curriculum import ConfidentFirst
 from trainer.data.groups import Group, group_key
 from trainer.data.passage_pool import PassagePool
 from trainer.evaluate.reranking import load_reranker
@@ -30,7 +29,7 @@ from trainer.loop.arguments import step_count, training_arguments
 from trainer.loop.best import STATE, Best, newest_state
 from trainer.loop.embedding_loss import EmbeddingLoss, Teaching, columns_of
 from trainer.loop.failures import translated
-from trainer.loop.group_trainer import GroupTrainer
+from trainer.loop.group_trainer import ConfidentFirst, GroupTrainer
 from trainer.loop.mining import MinedNegatives, corpus_of, mine_negatives
 from trainer.loop.packing_check import make_collator
 from trainer.loop.precision import (
@@ -41,11 +40,10 @@ from trainer.loop.precision import (
 )
 from trainer.loop.teacher import teacher_scores
 from trainer.loop.watch import Evaluate, Report, Stream, TrimmedHeap, Watch
-from trainer.model.base_share import copy_weights, mix_in
 from trainer.model.doors import trained_part
 from trainer.model.lora import adapters_of, attach_lora, merge_lora
 from trainer.model.trained_weights import freeze, require_sizes, set_dropout
-from trainer.model.weight_dtype import describe_dtypes
+from trainer.model.weights import copy_weights, describe_dtypes, mix_in
 from trainer.parallel.processes import ALONE, Processes
 from trainer.parallel.sharding import Sharded
 from trainer.settings.settings import TrainSettings

@@ -23,8 +23,7 @@ from trainer.evaluate.following import (
     MAX_BASE_FLIP,
     bm25_following,
 )
-from trainer.evaluate.intervals import MEASURED, following_means
-from trainer.evaluate.question_clusters import about_questions
+from trainer.evaluate.intervals import MEASURED, about_questions, following_means
 from trainer.evaluate.scoring import score_model, scoring_precision, summary
 from trainer.loop.precision import uses_bf16
 from trainer.probe import natural

@@ -1,6 +1,7 @@
 """The bar above the map: which map, its colours and layers, and the drawer of a new one."""
 
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 import streamlit as st
@@ -9,7 +10,6 @@ from streamlit.delta_generator import DeltaGenerator
 from analysis.found.texts import CoverageFound, Stored
 from analysis.map.difference import VERDICTS, Layers
 from app.corpora.map.actions import forget_selection
-from app.corpora.map.names import first_layers, layers_of, map_name
 from app.corpora.stored_analysis import choose_analysis
 
 if TYPE_CHECKING:
@@ -124,3 +124,23 @@ def ground_name(layers: Layers | None) -> str:
     if layers is None:
         return "none"
     return "kept share" if layers == VERDICTS else f"{layers.first} and {layers.second}"
+
+
+# The name of a stored map, and the layers that can be compared on it.
+def map_name(found: Stored[CoverageFound]) -> str:
+    """Its corpora, how many texts it has, and when it was drawn."""
+    names = ", ".join(corpus.corpus for corpus in found.result.corpora)
+    return f"{names} · {found.result.points:,} texts · {found.created_at:%Y-%m-%d %H:%M}"
+
+
+def layers_of(result: CoverageFound) -> list[Layers]:
+    """Every two corpora of a map."""
+    names = [each.corpus for each in result.corpora]
+    return [Layers(*two) for two in combinations(names, 2)]
+
+
+def first_layers(result: CoverageFound) -> Layers | None:
+    """The layers that are compared at first: those of a map of exactly two, none of them pairs
+    that nothing was grown from, which lie elsewhere by their choice."""
+    kinds = [each.kind for each in result.corpora]
+    return layers_of(result)[0] if len(kinds) == 2 and "pairs" not in kinds else None

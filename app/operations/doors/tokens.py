@@ -1,5 +1,7 @@
 """Tokens of programs: create, list, revoke. A person manages their own, and an admin sees all."""
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -14,7 +16,7 @@ from app.access.identity import (
     holder_of_token,
     still_holds,
 )
-from app.access.permissions import NEEDS
+from app.access.permissions import NEEDS, require
 from app.operations.acting import reading, writing
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput, NotFound, Refused
@@ -208,3 +210,40 @@ def _more(session: Session, row: ApiToken, account: Account | None) -> dict[str,
         "left_usd": left,
         "status": "revoked" if row.revoked_at else "expired" if is_over else "valid",
     }
+
+
+# Agents at a command: a token of a session, with rights, datasets and a budget of its own.
+AGENT_NAME = "inf mcp"
+
+
+class AgentStart(Request):
+    """What an agent may do in one session, for whom, and what its runs may cost."""
+
+    rights: tuple[Held, ...] = option(
+        ("curate", "review"), "A right that it has; repeatable.", names=("--right",)
+    )
+    datasets: tuple[str, ...] = option(
+        (), "Limit it to this dataset; repeatable.", names=("--dataset",), metavar="NAME"
+    )
+    budget_usd: float | None = option(
+        None, "What its runs may cost together, USD. Default: none may cost anything.", gt=0
+    )
+    person: str | None = option(None, "For whom it acts, where there are accounts.", metavar="NAME")
+
+
+def session_of(actor: Actor, wanted: AgentStart) -> AbstractContextManager[TokenHolder]:
+    """An agent until the block ends: it holds a token of a day, which is revoked then.
+
+    Raises as `create`.
+    """
+    require(actor, RIGHT)
+    made = create(actor, TokenCreate(name=AGENT_NAME, days=1, **wanted.model_dump()))
+    return _holding(actor, made)
+
+
+@contextmanager
+def _holding(actor: Actor, made: TokenCreated) -> Iterator[TokenHolder]:
+    try:
+        yield presented(made.token)
+    finally:
+        revoke(actor, made.id)

@@ -27,7 +27,7 @@ from app.jobs import supervisors
 from app.operations import connections, datasets, groups, jobs, people, runs
 from app.operations.acting import queued
 from app.operations.doors import tokens
-from app.operations.doors.agents import AgentStart, session_of
+from app.operations.doors.tokens import AgentStart, session_of
 from app.operations.judging import studies
 from curation.judging.request import JudgeStart, StudyChange
 from curation.mining.request import NegativesMine
