@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from db.shape import INF_IR, Shape
+from db.shape import Shape
 from trainer.data.groups import Group
 from trainer.evaluate.following import GroupPlaces
 
@@ -53,8 +53,14 @@ class Benchmark:
     kept: dict[str, list[str]] = field(default_factory=dict)
     language: str = "en"
     downloads: Mapping[str, str] = field(default_factory=dict)
-    shape: Shape = INF_IR
-    """Of `groups`."""
+    shape_of_groups: Shape | None = None
+
+    @property
+    def shape(self) -> Shape:
+        """That of its groups. Raises ValueError for a benchmark without any."""
+        if self.shape_of_groups is None:
+            raise ValueError(f"{self.name} has no groups, hence no shape")
+        return self.shape_of_groups
 
 
 P_MRR_CANDIDATES = 100
@@ -68,7 +74,7 @@ def held_out_benchmark(name: str, groups: list[Group], language: str = "en") -> 
     Equal passages are one document, equal questions keep their own ids. Groups of a shape without a
     second instruction for the query have no p-MRR; negatives of their own are documents, too.
     """
-    shape = groups[0].shape if groups else INF_IR
+    shape = groups[0].shape
     roles = [role.replace("_", "-") for role in shape.roles]
     other = shape.other_instruction
     places: dict[str, str] = {}
@@ -118,7 +124,7 @@ def held_out_benchmark(name: str, groups: list[Group], language: str = "en") -> 
             else {key: [places[group.triplets()[0][2]]] for key, group in ids.items()}
         ),
         language=language,
-        shape=shape,
+        shape_of_groups=shape,
     )
 
 
