@@ -69,12 +69,13 @@ def plain_words(text: str) -> list[str]:
     return text.lower().translate(_PUNCTUATION).split()
 
 
-def read_prompt(task: Task, spec: TaskSpec, name: str, beside: Beside) -> Prompt:
+def read_prompt(task: Task, spec: TaskSpec, name: str, beside: Beside, place: str) -> Prompt:
     """The prompt file of that name, next to the recipe or among the built-in ones.
 
-    Raises BadInput if it is missing or names an input that its task does not have.
+    place: of the recipe that names it. Raises BadInput if it is missing or names an input that its
+    task does not have.
     """
-    text = _text_of(name, beside)
+    text = _text_of(name, beside, place)
     given, named = spec.inputs, Prompt(Path(name).name, text).places
     unknown = sorted(named - set(given))
     missing = sorted(set(spec.needed) - named)
@@ -99,7 +100,7 @@ def read_prompt(task: Task, spec: TaskSpec, name: str, beside: Beside) -> Prompt
     return Prompt(Path(name).name, text)
 
 
-def _text_of(name: str, beside: Beside) -> str:
+def _text_of(name: str, beside: Beside, place: str) -> str:
     """The text of a prompt file; no name leads from a stored recipe to a file of the server."""
     if isinstance(beside, Path):
         places = [folder / name for folder in (beside, FOLDER)]
@@ -110,7 +111,7 @@ def _text_of(name: str, beside: Beside) -> str:
     path = next((each for each in places if each.is_file()), None)
     if path is None:
         raise BadInput(
-            f"no prompt file {name!r} next to the recipe or in {FOLDER.name}/",
+            f"{place}: no prompt file {name!r} next to the recipe or in {FOLDER.name}/",
             "put the file there, or correct its name",
             code="prompt_unknown",
         )

@@ -191,20 +191,26 @@ def load_recipe(name_or_path: str, settings: Sequence[str] = ()) -> Recipe:
     `key=value` without a stage sets it in every stage. A reasoning model that a setting names gets
     room to reason, unless a setting names its limit too. Raises BadInput, which names the place.
     """
-    path = FOLDER / f"{name_or_path}.toml"
-    if not path.is_file():
-        path = Path(name_or_path)
-    if not path.is_file():
-        raise BadInput(
-            f"no recipe {name_or_path!r}",
-            f"give a TOML file or one of {', '.join(list_recipes())}",
-            code="recipe_unknown",
-        )
+    path = _file_of(name_or_path)
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise _unreadable(path.name, error) from error
     return _from_text(path.name, text, path.parent, settings)
+
+
+def _file_of(name_or_path: str) -> Path:
+    """The built-in recipe's file, the file, or the only TOML file of the folder of that name."""
+    given = Path(name_or_path)
+    inside = sorted(given.glob("*.toml")) if given.is_dir() else []
+    places = [FOLDER / f"{name_or_path}.toml", given, *(inside if len(inside) == 1 else [])]
+    if (path := next((each for each in places if each.is_file()), None)) is None:
+        raise BadInput(
+            f"no recipe {name_or_path!r}",
+            f"give a TOML file or one of {', '.join(list_recipes())}",
+            code="recipe_unknown",
+        )
+    return path
 
 
 def read_recipe(files: Mapping[str, str], settings: Sequence[str] = ()) -> Recipe:
@@ -242,8 +248,7 @@ def files_of(name_or_path: str, settings: Sequence[str] = ()) -> dict[str, str]:
     Raises BadInput as `load_recipe`.
     """
     recipe = load_recipe(name_or_path, settings)
-    path = FOLDER / f"{name_or_path}.toml"
-    path = path if path.is_file() else Path(name_or_path)
+    path = _file_of(name_or_path)
     return {path.name: path.read_text(encoding="utf-8"), **dict(recipe.prompts().values())}
 
 
@@ -381,7 +386,7 @@ def _build(
             )
         stages[task] = Stage(
             model=table["model"],
-            prompt=read_prompt(task, spec, table["prompt"], beside),
+            prompt=read_prompt(task, spec, table["prompt"], beside, place),
             parameters={key: table[key] for key in PARAMETERS if key in table},
             transport={key: table[key] for key in TRANSPORT if key in table},
         )

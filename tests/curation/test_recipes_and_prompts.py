@@ -115,6 +115,7 @@ def test_a_recipe_file_finds_prompts_beside_it(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(text.replace("instruction_positive.md", "mine.md", 1))
     recipe = load_recipe(str(tmp_path / "mine.toml"))
     assert recipe.stages["instruction_positive"].prompt.text.startswith("Say something")
+    assert load_recipe(str(tmp_path)) == recipe, "the folder's only recipe"
     (tmp_path / "mine.md").write_text("Say something about {weather}.")
     with pytest.raises(BadInput, match=r"\{weather\}.*document, query_positive"):
         load_recipe(str(tmp_path / "mine.toml"))
