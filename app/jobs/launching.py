@@ -32,7 +32,7 @@ from app.jobs.processes import (
     end_rest_of_group,
     is_alive_here,
 )
-from db.errors import InfError
+from db.errors import BadInput, InfError
 from db.events import record_event
 from db.home import files_root, home
 from db.jobs import jobs
@@ -49,6 +49,7 @@ STOP_GRACE_SECONDS = 15.0
 MAX_DEATHS = 5  # of a job's process, while no more is done
 POLL_SECONDS = 0.25
 WANTED_FOR = timedelta(days=1)
+MAX_JOINED = max(8, os.cpu_count() or 1)  # at a time on this machine; a worker uses up to a core
 
 
 def launch(
@@ -82,6 +83,16 @@ def _admitted(
     now = admit(session, actor, KINDS[kind].permission)
     require_own(session, now, kind, config)
     more = int(config.get("workers") or 1) - 1 if KINDS[kind].shared else 0
+    is_one_machines = session.get_bind().dialect.name == "sqlite"
+    joined, here = more + bool(config.get("joins")), place.get("launcher", jobs.LOCAL) == jobs.LOCAL
+    if joined > MAX_JOINED and is_one_machines and here:
+        raise BadInput(
+            f"{joined} workers cannot join a run at a time on this machine, which has places for "
+            f"{MAX_JOINED}",
+            f"start {MAX_JOINED + 1 + more - joined} at most; with PostgreSQL other machines take "
+            "further ones, or a Ray cluster",
+            code="too_many_workers",
+        )
     further = {key: value for key, value in config.items() if key != "workers"} | {"joins": True}
     found = [
         jobs.enqueue_job(session, kind, each, started_by=now.name, **place)
@@ -341,18 +352,25 @@ def _keeps_dying(job: Job, died: int) -> InfError:
 
 
 def waiting_for(job: Job) -> str:
-    """Which server a queued job waits for; "" where this one runs it."""
-    is_waiting = job.status == "queued" and job.launcher == jobs.LOCAL
-    if not is_waiting or not jobs.is_elsewhere(job):
+    """What a queued job waits for: another server, or a place here; "" where it has one."""
+    if job.status != "queued" or job.launcher != jobs.LOCAL:
         return ""
-    server = f"the server {job.host}" if job.host else "another server"
-    return f"waiting for {server}: its files, or its launch's settings, are in the INF_HOME there"
+    if jobs.is_elsewhere(job):
+        server = f"the server {job.host}" if job.host else "another server"
+        return (
+            f"waiting for {server}: its files, or its launch's settings, are in the INF_HOME there"
+        )
+    if job.config.get("joins"):
+        return (
+            f"waiting for one of the {MAX_JOINED} places of a machine for workers that join a run"
+        )
+    return ""
 
 
 def what_to_do(job: Job) -> str:
     """What to do about a job that did not end well, first the remedy of its error, or about one
     with files elsewhere; "" for others."""
-    if waiting_for(job):
+    if jobs.is_elsewhere(job) and waiting_for(job):
         found = "A server or worker that has that INF_HOME runs it."
         if not files_root():
             return found

@@ -38,8 +38,6 @@ from db.patience import PATIENCE_MINUTES, is_away, patiently
 from db.store.store import Store
 from db.tables import Job
 
-MAX_JOINED = 8  # workers that joined runs, at a time on this machine; further ones wait
-
 
 @dataclass(frozen=True)
 class Slot:
@@ -69,7 +67,7 @@ def slots(gpus: list[str] | None = None) -> list[Slot]:
         *(models or [Slot("models", model_kinds)]),
         *(
             Slot(f"joined{number}", ("curate",), no_gpu, joins=True)
-            for number in range(1, MAX_JOINED + 1)
+            for number in range(1, launching.MAX_JOINED + 1)
         ),
     ]
 

@@ -23,10 +23,12 @@ from curation.providers.batch_api import BatchApi
 from curation.providers.batch_files import (
     AnswerLine,
     RemoteBatch,
+    key_in,
     read_answer_line,
     request_line,
     split_into_files,
 )
+from curation.providers.failures import is_lost
 from curation.providers.openai_server import OpenAIProvider
 from curation.providers.provider import Answer, ProviderState, Request, RowFailed, Stopped
 from db.errors import BadInput, ProviderError
@@ -63,6 +65,7 @@ class BatchProvider:
         self._unplaced: set[str] = set()
         self._placed: dict[str, int] = {}
         self._tries: Counter[str] = Counter()
+        self._lost: Counter[str] = Counter()  # answers by key that cannot be read, nor their usage
         self._arrived = asyncio.Event()
         self._last_arrival = 0.0
         self._tasks: dict[int, asyncio.Task[None]] = {}  # by batch; 0: the collecting task
@@ -230,17 +233,24 @@ class BatchProvider:
         """Deliver the answers to the waiting calls; send the calls without one again."""
         wanted = await self._in_store(batches.keys_to_take, batch_id)
         failed = set(wanted)
+        without_line, unread = set(wanted), list[bytes]()
         final: ProviderError | None = None
         for file_id in remote.file_ids:
             async for line in self._api.lines(file_id):
                 found = read_answer_line(line)
                 if found is None:
+                    unread.append(line)
                     continue
+                without_line.discard(found.key)
                 try:
                     if self._settle(found, remote.seconds):
                         failed.discard(found.key)
                 except ProviderError as error:  # the run stops after the whole file is read
                     final = error
+        without_line -= {key_in(line) for line in unread}
+        for line in unread:  # without a key it belongs to one of those that have no line
+            key = key_in(line) or (without_line.pop() if without_line else "")
+            self._settle(AnswerLine(key, 200, {}, {}), remote.seconds, line)
         failed |= set(self._open_keys(batch_id))
         why = "; ".join(message for _, message in remote.errors)
         codes = {code for code, _ in remote.errors}
@@ -287,8 +297,12 @@ class BatchProvider:
             else:
                 self._place_later(key)
 
-    def _settle(self, line: AnswerLine, seconds: float) -> bool:
-        """Deliver one line to its call; False where the call has to be sent again."""
+    def _settle(self, line: AnswerLine, seconds: float, unread: bytes | None = None) -> bool:
+        """Deliver one line to its call; False where the call has to be sent again.
+
+        What is `unread` is kept with its usage, and counts at its maximum price without it, until
+        the answer is there.
+        """
         if line.key not in self._waiting:
             return True  # no call waits: the answer stays at the server
         request, future = self._waiting[line.key]
@@ -296,16 +310,21 @@ class BatchProvider:
             return True
         try:
             if line.status == 200:
-                content = json.dumps(line.body).encode()
+                content = json.dumps(line.body).encode() if unread is None else unread
                 endpoint = self._wire.endpoints.all[0]
-                future.set_result(self._wire.accept(endpoint, request, content, seconds))
+                answer = self._wire.accept(endpoint, request, content, seconds)
+                known = self._wire.max_usd(request) - answer.cost_usd
+                self._wire.count_lost(-self._lost.pop(line.key, 0) * known)
+                future.set_result(answer)
                 return True
             self._api.raise_for(line, request)
         except RowFailed as error:
             future.set_exception(error)
             return True
-        except ValueError:
-            return False  # no completion, or nothing of it can be used
+        except ValueError as error:  # no completion, or nothing of it can be used
+            if is_lost(error):
+                self._lost[line.key] += 1
+                self._wire.count_lost(self._wire.max_usd(request))
         return False
 
     async def _cancel_batches(self) -> None:

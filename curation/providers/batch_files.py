@@ -1,6 +1,7 @@
 """The files of OpenAI's Batch API: one request a line to the server, one answer a line from it."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -51,7 +52,7 @@ def split_into_files(lines: Sequence[tuple[str, bytes]]) -> Iterator[list[tuple[
 
 
 def read_answer_line(line: bytes) -> AnswerLine | None:
-    """A line of an output or error file; None for an invalid one (its call is sent again)."""
+    """A line of an output or error file; None for one that cannot be read."""
     try:
         row = json.loads(line)
         response = row.get("response") or {}
@@ -65,3 +66,9 @@ def read_answer_line(line: bytes) -> AnswerLine | None:
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def key_in(line: bytes) -> str | None:
+    """The key in a line that cannot be read as a whole."""
+    found = re.search(rb'"custom_id"\s*:\s*"([!-~]+?)"', line)
+    return found and found[1].decode()

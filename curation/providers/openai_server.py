@@ -350,6 +350,10 @@ class OpenAIProvider:
             self.gate.lent,
         )
 
+    def count_lost(self, usd: float) -> None:
+        """Count what was paid for an answer that did not arrive, or less where it is known."""
+        self._lost_usd += usd
+
     def stop(self) -> None:
         """Let no further call start."""
         self.gate.close()

@@ -16,7 +16,8 @@ from study_world import make_world
 
 from app.cli.main import main
 from app.jobs import processes, supervisors
-from app.jobs.supervisor import MAX_JOINED, slots, supervise
+from app.jobs.launching import MAX_JOINED
+from app.jobs.supervisor import slots, supervise
 from db.events import list_events
 from db.jobs import jobs
 from db.run.runs import funnel, get_run
@@ -218,6 +219,24 @@ def test_a_joining_worker_does_not_wait_for_the_slot_of_the_run(
         assert joined.config == {"run_id": run_id, "concurrency": 2, "joins": True}
     assert claimed == {"curation": first, "joined1": other + 1, "joined2": None}
     assert sum(place.joins for place in places.values()) == MAX_JOINED
+
+
+def test_more_workers_than_a_machine_has_places_for_are_refused_or_wait_for_another(
+    store: Store, queue_only: None, capsys: Any
+) -> None:
+    """512 were accepted, and eight began. Other machines take further ones of a PostgreSQL."""
+    run_id = offline_run(store)
+    too_many = ("join", MAX_JOINED + 1), ("resume", MAX_JOINED + 2)
+    for word, workers in too_many:
+        code = detached("runs", word, run_id, "--workers", workers)
+        assert code == store.is_sqlite
+        assert (f"start {workers - 1} at most" in capsys.readouterr().err) == store.is_sqlite
+    if store.is_sqlite:
+        assert count_rows(store, "job") == 0
+        assert detached("runs", "resume", run_id, "--workers", MAX_JOINED + 1) == 0
+    with pytest.raises(SystemExit):
+        main(["status"])
+    assert f"one of the {MAX_JOINED} places of a machine" in capsys.readouterr().out
 
 
 @pytest.mark.long

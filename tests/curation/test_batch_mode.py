@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import Any
 
+import batch_server
 import pytest
 from aiohttp import web
 from batch_server import TROUBLES
@@ -24,7 +25,8 @@ from sqlalchemy import func, select, text
 from sqlalchemy.exc import OperationalError
 
 from curation.providers.batch import poll_seconds
-from curation.providers.batch_files import read_answer_line, request_line, split_into_files
+from curation.providers.batch_files import key_in, read_answer_line, request_line, split_into_files
+from curation.recipe.prices import Price, save_price
 from curation.run.starting import start_run
 from db.errors import BadInput, ProviderError
 from db.run.batches import list_batches
@@ -146,6 +148,42 @@ def test_what_is_paid_in_a_batch_and_not_used_is_kept_with_its_cost(
     with sqlite_store.read() as session:
         kept = session.scalars(select(Call).where(Call.finish_reason == exhausted)).all()
     assert len(kept) == 3
+
+
+@pytest.mark.parametrize("cut", ["usage", "text", "key"])
+def test_a_garbled_line_of_a_batch_is_kept_and_counted(
+    sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch, cut: str
+) -> None:
+    """Cut after its usage, in the answer's text, or before its key. Each of the first four is paid
+    twice, as the server was: with its usage, else at that of the next answer to its prompt."""
+    server.usage, lines = (1000, 100), list[bytes]()
+    save_price("small", Price(1.0, 2.0))
+    save_price("judge", Price(1.0, 2.0))
+    joined = batch_server._joined
+
+    def garbled(good: list[str]) -> bytes:
+        content = joined(good).splitlines(keepends=True)
+        for number in range(0 if lines else 4):
+            line = content[number]
+            at = {"usage": line.rindex(b'"error"'), "text": len(line) // 2, "key": 4}[cut]
+            if cut == "usage":
+                assert line.index(b"completion_tokens") < at
+            lines.append(line[:at])
+            content[number] = line[:at] + b"\n"
+        return b"".join(content)
+
+    monkeypatch.setattr(batch_server, "_joined", garbled)
+    run_id = new_run(sqlite_store)
+    result = run_curation(sqlite_store, run_id)
+    assert result["kept"] == PAIRS and result["calls"]["made"] == CALLS
+    assert server.answered.total() == CALLS + 4
+    each = (1000 * 1.0 + 100 * 2.0) / 2e6
+    assert result["spent_usd"] == pytest.approx((CALLS + 4 + probes(server)) * each)
+    with sqlite_store.read() as session:
+        kept = session.scalars(select(Call).where(Call.finish_reason == "unreadable")).all()
+    assert sorted(call.answer.encode() for call in kept) == sorted(lines)
+    counted = each if cut == "usage" else 0.0
+    assert [call.cost_usd for call in kept] == pytest.approx([counted] * 4)
 
 
 @pytest.mark.long
@@ -371,6 +409,7 @@ def test_lines_are_read_and_what_is_none_is_told() -> None:
     assert expired is not None and (expired.status, expired.error) == (0, {"code": "x"})
     for bad in (b"", b"[]", b"{}", b'{"custom_id": "k", "resp', b'"k"', b"\xff"):
         assert read_answer_line(bad) is None
+        assert key_in(bad) == ("k" if b"custom_id" in bad else None)
 
 
 def test_nobody_waits_for_ever_where_the_store_takes_no_batch(
