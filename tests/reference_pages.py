@@ -3,16 +3,28 @@
     python tests/reference_pages.py PAGE > docs/…
 
 PAGE: `requests` (docs/reference/requests.md), `schemas` (docs/reference/requests.json) or
-`training-settings` (docs/training-settings.md), which tests hold to the tables; the page of
-environment variables is written when the site is built (docs/hooks.py).
+`training-settings` (docs/training-settings.md), which tests hold to the tables; the pages of
+environment variables and of a recipe's settings are written when the site is built (docs/hooks.py).
 """
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import Field, fields
 from typing import Any
 
-from app.operations.doors import requests
+import operation_requests
+
+from curation.recipe.settings import (
+    FORMER_FILTERS,
+    HEAD,
+    PARAMETERS,
+    REQUIRED,
+    SERVERS,
+    TRANSPORT,
+    Filters,
+    Validation,
+)
 from db.requests import Request, bounds_of, choices_of, metavar_of, options_of
 from db.store.environment import VARIABLES
 from trainer.settings.table import GROUPS, settings_of
@@ -20,7 +32,7 @@ from trainer.settings.table import GROUPS, settings_of
 
 def request_schemas() -> str:
     """The JSON Schemas, as `docs/reference/requests.json`."""
-    found = {name: model.model_json_schema() for name, model in requests.models().items()}
+    found = {name: model.model_json_schema() for name, model in operation_requests.models().items()}
     return json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
@@ -33,7 +45,7 @@ def requests_page() -> str:
         "and of JSON is a field here, and so is an option of the command. As JSON Schemas: "
         "[requests.json](requests.json).\n",
     ]
-    for name, model in requests.models().items():
+    for name, model in operation_requests.models().items():
         lines += [
             f"## {name}\n",
             f"{(model.__doc__ or '').strip().splitlines()[0]}\n",
@@ -101,6 +113,39 @@ def training_settings_page() -> str:
             cells = (f"`{each.name}`", each.label, default, each.range_text, each.help)
             parts.append("| " + " | ".join(cells) + " |")
     return "\n".join(parts) + "\n"
+
+
+def recipe_settings_page() -> str:
+    """The page `reference/recipe-settings.md`."""
+    parts = (
+        ("Top of the file", {**HEAD, **SERVERS}),
+        ("Every stage", {**REQUIRED, **PARAMETERS, **TRANSPORT}),
+        ("[validation]", _rows_of_fields(fields(Validation))),
+        ("[filters]", _rows_of_fields(fields(Filters))),
+    )
+    lines = [
+        "# Recipe settings\n",
+        "After this page you can set each number and name of a recipe, and know what it changes.\n",
+        "A recipe is a TOML file for `inf curate --recipe FILE`; `inf recipes show NAME` shows "
+        "one. A table `[stages.TASK]` holds the settings of a task. `inf curate --set PLACE=VALUE` "
+        "overrides a setting of a stage or of `[validation]` and `[filters]`: "
+        "`--set query_negative.temperature=0.7`, `--set filters.max_query_words=80`; without a "
+        "place it is set in every stage: `--set model=NAME`. This page is generated from "
+        "`curation/recipe/settings.py`.\n",
+        "Files with the former names "
+        + ", ".join(f"`{name}`" for name in FORMER_FILTERS)
+        + " are still read.",
+    ]
+    for title, rows in parts:
+        lines += [f"\n## {title}\n", "| setting | default | meaning |", "|---|---|---|"]
+        lines += [f"| `{name}` | {default} | {text} |" for name, (default, text) in rows.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _rows_of_fields(listed: Iterable[Field[Any]]) -> dict[str, tuple[str, str]]:
+    return {
+        each.name: (f"`{str(each.default).lower()}`", each.metadata["meaning"]) for each in listed
+    }
 
 
 PAGES = {

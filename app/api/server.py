@@ -29,7 +29,6 @@ from app.operations.doors import tokens
 from db.errors import BadInput, InfError, Refused
 
 MAX_BODY_BYTES = 1024 * 1024
-READ = ("GET", "DELETE")
 
 
 class Stopped(Exception):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import operation_requests
 import pytest
 from click.testing import CliRunner
 from exporting import export
@@ -206,11 +207,9 @@ def test_a_new_field_is_an_option_a_widget_a_key_and_a_line_of_the_reference(
 ) -> None:
     from streamlit.testing.v1 import AppTest
 
-    from app.operations.doors import requests
-
     assert "shout" not in requests_page() + request_schemas()
-    monkeypatch.setattr(requests, "REQUESTS", {"releases create": f"{__name__}:Wider"})
-    monkeypatch.setattr(requests, "load", lambda place: Wider)
+    monkeypatch.setattr(operation_requests, "REQUESTS", {"releases create": f"{__name__}:Wider"})
+    monkeypatch.setattr(operation_requests, "load", lambda place: Wider)
     assert "| `shout` | `--shout` | `false` |  | Write the card in capitals. |" in (requests_page())
     assert json.loads(request_schemas())["releases create"]["properties"]["shout"]
     monkeypatch.setenv("INF_DATABASE_URL", sqlite_store.url)
@@ -286,8 +285,6 @@ class Moved(Request):
 def test_an_argument_is_no_option_and_a_command_s_own_option_stands_for_a_field_s(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from app.operations.doors import requests
-
     @click.command()
     @request_options(Moved)
     @click.option("--to", type=click.Choice(["here"]), required=True, help="By hand.")
@@ -300,8 +297,8 @@ def test_an_argument_is_no_option_and_a_command_s_own_option_stands_for_a_field_
     told = CliRunner().invoke(move, ["3", "--to", "here"])
     assert json.loads(told.output) == {"thing": 3, "what": "move", "to": "here"}
     assert CliRunner().invoke(move, ["3", "--to", "there"]).exit_code == 2
-    monkeypatch.setattr(requests, "REQUESTS", {"things move": f"{__name__}:Moved"})
-    monkeypatch.setattr(requests, "load", lambda place: Moved)
+    monkeypatch.setattr(operation_requests, "REQUESTS", {"things move": f"{__name__}:Moved"})
+    monkeypatch.setattr(operation_requests, "load", lambda place: Moved)
     lines = requests_page().splitlines()[-3:]
     assert lines == [
         "| `thing` | `THING` | required |  | Which. |",

@@ -11,11 +11,11 @@ from pathlib import Path
 import click
 import pytest
 from app_pages import open_page
+from operation_requests import models
 
 from app.cli.main import inf
 from app.home.quality import leakage_light
 from app.kit.menu import MENU
-from app.operations.doors.requests import models
 from app.text.remedies import COMMANDS, PAGES, in_commands, in_pages
 from curation.importing.columns import Lacking, MissingColumns
 from db.errors import NAMED, BadInput, BadRow, BadRows, InfError, NotFound

@@ -1,4 +1,4 @@
-"""The requests of all operations by name, their reference and their JSON Schemas.
+"""The requests of all operations by name, for their reference and their JSON Schemas.
 
 A request of a new operation is a row of `REQUESTS`. The schemas are a snapshot in the repository
 (`docs/reference/requests.json`): a changed key shows in review.
