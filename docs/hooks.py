@@ -17,10 +17,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import rights_table  # noqa: E402
-from reference_pages import environment_page  # noqa: E402
+from reference_pages import environment_page, recipe_settings_page  # noqa: E402
 
 from app.cli.main import inf  # noqa: E402
-from curation.recipe import settings as recipe_settings  # noqa: E402
 
 GUIDE = "<!-- CONTRIBUTING.md -->"
 
@@ -32,7 +31,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/cli.md": commands_page(),
         "reference/environment.md": environment_page(),
         "reference/rights.md": rights_table.as_markdown(),
-        "reference/recipe-settings.md": recipe_settings.as_markdown(),
+        "reference/recipe-settings.md": recipe_settings_page(),
         "changelog.md": changes,
     }.items():
         files.append(File.generated(config, path, content=content))

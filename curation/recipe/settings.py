@@ -1,13 +1,14 @@
 """The settings of a recipe: names, defaults and meanings, in one table per part of the file.
 
-The documentation's page of recipe settings is generated from here. To add a filter or a setting of
-the validation, add a field; to add one of a stage, a row of PARAMETERS or TRANSPORT.
+The documentation's page of recipe settings is written from here (`tests/reference_pages.py`). To
+add a filter or a setting of the validation, add a field; to add one of a stage, a row of PARAMETERS
+or TRANSPORT.
 """
 
 import difflib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import Field, asdict, dataclass, field, fields
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final
 
 from db.errors import BadInput
@@ -174,39 +175,6 @@ def filters_to_store(filters: Filters) -> dict[str, Any]:
 def filters_from_store(body: Mapping[str, Any]) -> Filters:
     """The filters of a stored recipe; those it does not name have their defaults."""
     return Filters(**present_names(body.get("filters", {}), "the stored recipe"))
-
-
-def as_markdown() -> str:
-    """The table as a page of the documentation."""
-    parts = (
-        ("Top of the file", {**HEAD, **SERVERS}),
-        ("Every stage", {**REQUIRED, **PARAMETERS, **TRANSPORT}),
-        ("[validation]", _rows(fields(Validation))),
-        ("[filters]", _rows(fields(Filters))),
-    )
-    lines = [
-        "# Recipe settings\n",
-        "After this page you can set each number and name of a recipe, and know what it changes.\n",
-        "A recipe is a TOML file for `inf curate --recipe FILE`; `inf recipes show NAME` shows "
-        "one. A table `[stages.TASK]` holds the settings of a task. `inf curate --set PLACE=VALUE` "
-        "overrides a setting of a stage or of `[validation]` and `[filters]`: "
-        "`--set query_negative.temperature=0.7`, `--set filters.max_query_words=80`; without a "
-        "place it is set in every stage: `--set model=NAME`. This page is generated from "
-        "`curation/recipe/settings.py`.\n",
-        "Files with the former names "
-        + ", ".join(f"`{name}`" for name in FORMER_FILTERS)
-        + " are still read.",
-    ]
-    for title, rows in parts:
-        lines += [f"\n## {title}\n", "| setting | default | meaning |", "|---|---|---|"]
-        lines += [f"| `{name}` | {default} | {text} |" for name, (default, text) in rows.items()]
-    return "\n".join(lines) + "\n"
-
-
-def _rows(listed: Iterable[Field[Any]]) -> dict[str, tuple[str, str]]:
-    return {
-        each.name: (f"`{str(each.default).lower()}`", each.metadata["meaning"]) for each in listed
-    }
 
 
 USUAL_NAMES = {  # of other programs

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reference_pages import recipe_settings_page
 
-from curation.recipe import settings
 from curation.recipe.answers import Unparsable, parse
 from curation.recipe.completion import read_completion
 from curation.recipe.prompt import FOLDER, Prompt, messages, read_prompt
@@ -73,7 +73,7 @@ def test_a_setting_under_its_former_name_takes_precedence_over_the_file(tmp_path
 
 def test_the_documented_settings_are_those_that_a_recipe_takes(tmp_path: Path) -> None:
     """What the page lists is what an unknown setting in each part of a file is answered with."""
-    page = settings.as_markdown()
+    page = recipe_settings_page()
     listed = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
     text = (Path(FOLDER).parent / "recipes" / "msmarco.toml").read_text()
     known: set[str] = set()
