@@ -196,7 +196,7 @@ def test_a_recipe_with_checks_is_the_same_one_from_the_store(tmp_path: Path) -> 
         ('">= 0.5"', '"0.5"', "'0.5' cannot be expected; a bound, such as '>= 0.5'"),
         ("votes = 3", "votes = 0", "votes = 0 is not a whole number from 1 up"),
         ("votes = 3", "vote = 3", "unknown 'vote'; did you mean 'votes'"),
-        ('prompt = "fits.md"', 'prompt = "fit.md"', r"line \d+, \[stages.check_fits\]: no prompt file 'fit.md'"),
+        ('prompt = "fits.md"', 'prompt = "fit.md"', r"line \d+, \[stages.check_fits\]: no prompt"),
         ("[checks.fits]", "[checks.Fits]", "a check's name is of small letters and _"),
         ('model = "small"', "", r"\[stages.check_fits\] has no model"),
     ],
