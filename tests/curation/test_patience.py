@@ -24,6 +24,7 @@ from curation_runs import (
     texts_of,
     wait_for,
 )
+from lossy_proxy import LossyProxy
 from openai_server import Server, answer_to
 from postgres_cluster import Cluster, missing_programs
 from ray_nodes import IdleRay
@@ -375,6 +376,36 @@ def test_a_budget_counts_each_answer_once_when_a_commit_is_cut_off_from_its_answ
     assert commits > 20 and stored_calls(store) == 64
     assert result["spent_usd"] == pytest.approx(64 * (1000 * 1.0 + 100 * 2.0) / 1e6)
     with store.read() as session:
+        assert session.scalars(select(RunWorker.leased_usd)).all() == [0.0]
+
+
+@pytest.mark.parametrize("arrives", [True, False], ids=["its answer is lost", "it is lost"])
+def test_packets_that_are_dropped_in_the_middle_of_a_commit_pay_and_count_nothing_twice(
+    cluster: Cluster, server: Server, sqlite_store: Store, arrives: bool
+) -> None:
+    """The worker cannot know whether the commit was done, and is told that the connection ended."""
+    add_dataset(sqlite_store, pairs=8)
+    undisturbed = run_curation(sqlite_store, **ASKED)
+    url = cluster.create()
+    direct = open_store(url)
+    upgrade(direct)
+    add_dataset(direct, pairs=8)
+    save_price("small", Price(1.0, 2.0))
+    server.usage, before = (1000, 100), server.answered.total()
+    settings = ["model=small", "max_output_tokens=200"]
+    run_id = new_run(direct, settings=settings, budget_usd=5.0)
+    socket_file = cluster.folder / ".s.PGSQL.5432"
+    with LossyProxy(socket_file, every=7, arrives=arrives) as proxy:
+        through = f"postgresql+psycopg://inf@127.0.0.1:{proxy.port}/{make_url(url).database}"
+        store = open_store(through)
+        result = curate(claimed_job(store, run_id, patience_minutes=1)).as_json()
+        store.close()
+    assert proxy.lost >= 3, "a commit in seven"
+    assert result["status"] == "done" and result["kept"] == 8
+    assert server.answered.total() - before == stored_calls(direct) == 64
+    assert result["spent_usd"] == pytest.approx(64 * (1000 * 1.0 + 100 * 2.0) / 1e6)
+    assert texts_of(direct, run_id) == texts_of(sqlite_store, undisturbed["run_id"])
+    with direct.read() as session:
         assert session.scalars(select(RunWorker.leased_usd)).all() == [0.0]
 
 
