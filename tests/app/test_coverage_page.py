@@ -150,7 +150,7 @@ def test_an_excluded_selection_is_rejected_with_a_reason_and_never_without(
     grown(sqlite_store)
     page = AppTest.from_function(selection, default_timeout=180).run()
     page.button(key="coverage.reject").click().run()
-    assert "a reject needs a reason" in page.error[0].value
+    assert "reject needs a reason" in page.error[0].value
     page.text_input(key="coverage.reason").set_value("off topic").run()
     page.button(key="coverage.reject").click().run()
     assert "Rejected 2 groups" in page.success[0].value

@@ -218,7 +218,7 @@ def test_an_empty_store_offers_no_choice_and_any_name_ends_in_a_sentence(
     sqlite_store: Store,
 ) -> None:
     assert choice_of(open_page("home")) is None
-    assert "there is no dataset 'nobody'" in open_page("datasets", dataset="nobody").error[0].value
+    assert "is no dataset 'nobody'" in open_page("datasets", dataset="nobody").error[0].value
 
 
 @pytest.mark.parametrize("page", ["home", "curate", "jobs"])

@@ -190,7 +190,7 @@ def test_without_an_evaluation_set_the_comparison_says_what_is_missing(sqlite_st
     page = open_page("overlaps")
     page.get("button_group")[0].set_value("contamination").run()
     page.button(key="contamination.start").click().run()
-    assert "no evaluation set" in page.error[0].value
+    assert "evaluation set" in page.error[0].value
 
 
 def test_an_uploaded_file_is_kept_by_its_content_inside_our_home(

@@ -91,7 +91,7 @@ def test_an_address_without_pairs_of_the_dataset_starts_no_run_over_all(
     page.button(key="curate.start").click().run()
     with sqlite_store.read() as session:
         assert len(session.scalars(select(Run)).all()) == 1
-    assert "no pair of dataset 'demo'" in " ".join(each.value for each in page.error)
+    assert "pair of dataset 'demo'" in " ".join(each.value for each in page.error)
 
 
 def test_pairs_of_one_dataset_are_not_taken_for_another(sqlite_store: Store) -> None:

@@ -266,6 +266,6 @@ def test_hidden_groups_are_neither_listed_nor_opened_without_a_warning(
     assert "1 group of the run hidden: you may judge them" in sent(page)
     sign_in(sqlite_store, monkeypatch, "annotator")
     blind = open_page("groups", group=str(group_id))
-    assert f"group {group_id} is not in your queue" in blind.error[0].value
+    assert f"{group_id} is not in your queue" in blind.error[0].value
     assert "1 group of the run hidden" in words(open_page("groups"))
     assert len(rows(open_page("groups"))) == 2
