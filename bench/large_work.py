@@ -7,6 +7,7 @@ seconds, CPU seconds and peak memory (of the command and its job, the larger) ar
 Passages have 55 words (the paper's mean, Table 1) of a vocabulary with Zipf's frequencies, one of
 fifty repeats another with three words changed; one of fifty has a query. The embedding model is a
 table of words (StaticEmbedding) of 64 dimensions, so that the figures are ours and not a network's.
+`--model NAME` embeds with a real one; with a folder `model` in FOLDER, its `passages.jsonl` stays.
 `--kill SECONDS` kills the command and its job after that time: what the same step takes then shows
 what was kept. `bench/release.py` measures the export of a million groups.
 """
@@ -65,9 +66,9 @@ def write_model(folder: Path) -> None:
     SentenceTransformer(modules=[StaticEmbedding(tokenizer, table)]).save(str(folder / "model"))
 
 
-def steps(folder: Path) -> dict[str, list[str]]:
+def steps(folder: Path, model: str) -> dict[str, list[str]]:
     """The words of the `inf` command of each step."""
-    texts, model = str(folder / TEXTS), str(folder / "model")
+    texts = str(folder / TEXTS)
     mined = ["datasets", "mine", "large", "--count", "4", "--by"]
     return {
         "import": [
@@ -120,13 +121,14 @@ def main() -> None:
     parser.add_argument("--passages", type=int, default=1_000_000)
     parser.add_argument("--only", nargs="+", default=None)
     parser.add_argument("--kill", type=float)
+    parser.add_argument("--model", help="a real one in place of the table of words")
     arguments = parser.parse_args()
     folder = arguments.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "model").exists():
         write_texts(folder, arguments.passages)
         write_model(folder)
-    for name, words in steps(folder).items():
+    for name, words in steps(folder, arguments.model or str(folder / "model")).items():
         if arguments.only is None or name in arguments.only:
             measure(folder, name, words, arguments.kill)
 
