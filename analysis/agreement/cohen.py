@@ -38,13 +38,6 @@ class Kappa:
     reason: str | None = None
 
 
-def confusion(one: np.ndarray, other: np.ndarray, labels: int) -> np.ndarray:
-    """Counts, shape (labels, labels): rows of the first, columns of the second; -1: a gap."""
-    both = (one >= 0) & (other >= 0)
-    flat = one[both].astype(np.int64) * labels + other[both]
-    return np.bincount(flat, minlength=labels * labels).reshape(labels, labels)
-
-
 WEIGHTS = {"linear": 1, "quadratic": 2}
 
 

@@ -28,7 +28,6 @@ def explore_thresholds(
     sample: Iterable[JudgedItem],
     design: Design,
     strictness: Mapping[int, float],
-    thresholds: Sequence[float] | None = None,
 ) -> list[dict[str, Any]]:
     """A row per threshold, the run as it is first (`threshold` None).
 
@@ -61,10 +60,9 @@ def explore_thresholds(
     for item in kept:
         group = kinds[item][0]
         of_group[group] = min(of_group[group], strictness[item])
-    values = thresholds if thresholds is not None else spread_thresholds(list(of_group.values()))
     return [
         _row(kinds, judged, design, strictness, of_group, threshold)
-        for threshold in (None, *values)
+        for threshold in (None, *spread_thresholds(list(of_group.values())))
     ]
 
 

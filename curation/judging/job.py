@@ -49,7 +49,7 @@ def judge_run(handle: JobHandle, run_id: int, judge: ItemJudge) -> RunJudged:
 
     A study takes one item of a group, so that no person meets its texts twice. Whether a *group* is
     right takes all of them: a held-out set that a judge other than the run's validator confirmed
-    (`trainer.data.confirmed`) is made by this.
+    (`trainer.data.judged`) is made by this.
 
     Of an edited group only the last texts. What the judge has answered, also as the run's validator
     or in a study, stands. Continues where it stopped. Raises NotFound for an unknown run, BadInput

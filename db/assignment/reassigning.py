@@ -5,7 +5,7 @@ reviewed or adjudicated goes back to the queue, as it does for everyone.
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -29,14 +29,7 @@ class Reassigned:
     returned: int
 
 
-def reassign(
-    session: Session,
-    study_id: int,
-    from_judge_id: int,
-    to_judge_id: int,
-    *,
-    now: datetime | None = None,
-) -> Reassigned:
+def reassign(session: Session, study_id: int, from_judge_id: int, to_judge_id: int) -> Reassigned:
     """Move a judge's leases to another person, who has a day to answer them.
 
     The other person becomes a member of the study. Raises BadInput if both are the same or the
@@ -89,7 +82,7 @@ def reassign(
         )
     )
     return_leases(session, study_id, from_judge_id)
-    until = (now or utc_now()) + REASSIGNED
+    until = utc_now() + REASSIGNED
     moved = set(eligible_items(session, study_id, to_judge_id, held))
     items = [item_id for item_id in held if item_id in moved]
     lease(

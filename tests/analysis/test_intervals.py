@@ -8,7 +8,7 @@ from sklearn.metrics import cohen_kappa_score
 from analysis.agreement import pairs
 from analysis.agreement.agreement import agreement_report, interval_caption
 from analysis.agreement.answers import Decision, number_decisions, patterns
-from analysis.agreement.cohen import cohen_kappa, confusion
+from analysis.agreement.cohen import cohen_kappa
 from analysis.agreement.group_kappa import with_the_rest
 from analysis.agreement.headline import MIN_SHARED
 from analysis.agreement.intervals import (
@@ -23,6 +23,13 @@ from analysis.agreement.intervals import (
 )
 
 tables = hnp.arrays(np.int64, (3, 3), elements=st.integers(0, 20))
+
+
+def confusion(one: np.ndarray, other: np.ndarray, labels: int) -> np.ndarray:
+    """Counts, shape (labels, labels): rows of the first, columns of the second; -1: a gap."""
+    both = (one >= 0) & (other >= 0)
+    flat = one[both].astype(np.int64) * labels + other[both]
+    return np.bincount(flat, minlength=labels * labels).reshape(labels, labels)
 
 
 @given(
