@@ -45,8 +45,9 @@ def memory() -> Path:
 class Cluster:
     """`with Cluster() as cluster: url = cluster.create()`; everything goes away at the end."""
 
-    def __init__(self, place: Path = DISK) -> None:
-        self.place = place
+    def __init__(self, place: Path = DISK, *, listens: str = "") -> None:
+        """listens: on which address besides its socket; none."""
+        self.place, self.listens = place, listens
 
     def __enter__(self) -> Self:
         self.folder = Path(tempfile.mkdtemp(prefix="inf-pg-", dir=self.place))
@@ -64,7 +65,8 @@ class Cluster:
 
     def start(self) -> None:
         """Start the server."""
-        options = f"-k {self.folder} -c listen_addresses='' -c fsync=off -c max_connections=200"
+        listens = f"-c listen_addresses='{self.listens}'"
+        options = f"-k {self.folder} {listens} -c fsync=off -c max_connections=200"
         self._run(
             "pg_ctl", "-D", self._data, "-l", self.folder / "log", "-o", options, "-w", "start"
         )

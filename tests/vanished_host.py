@@ -1,14 +1,17 @@
-"""`vanished_host.py FOLDER DATABASE`, in a network of its own: a database host that drops packets.
+"""In a network of its own that goes down: what is sent arrives nowhere, and nothing is closed.
 
-The server is that of the socket in FOLDER, reached by TCP through a proxy here. Then this network
-goes down: what is sent arrives nowhere, and nothing is closed. The last line is JSON: after how
-many seconds each use of the store failed, and with what.
+`vanished_host.py FOLDER DATABASE`: a database host that drops packets. The server is that of the
+socket in FOLDER, reached by TCP through a proxy here. The last line is JSON: after how many seconds
+each use of the store failed, and with what.
+`vanished_host.py`: a client that vanishes, in a transaction with a lock. The last line: after how
+many seconds the server frees it.
 """
 
 import fcntl
 import json
 import socket
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -16,7 +19,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from sqlalchemy import text
+from postgres_cluster import Cluster
+from sqlalchemy import create_engine, make_url, text
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -68,10 +72,44 @@ def failed_after(work: Callable[[], object]) -> tuple[float, bool]:
     return -1.0, False
 
 
+def hold(url: str) -> None:
+    """Hold a lock in a transaction until the end."""
+    owners_process(True)
+    with open_store(url).read() as session:
+        session.execute(text("LOCK TABLE held"))
+        sys.stdout.write("held\n")
+        sys.stdout.flush()
+        time.sleep(600)
+
+
+def let_client_vanish() -> None:
+    """Kill a client that holds a lock while its network is down; when is the lock free?"""
+    with Cluster(listens="127.0.0.1") as cluster:
+        url = cluster.create()
+        with create_engine(url).connect() as connection:
+            connection.execute(text("CREATE TABLE held ()"))
+            connection.commit()
+            far = make_url(url).set(host="127.0.0.1", query={}).render_as_string()
+            with subprocess.Popen(
+                [sys.executable, __file__, far], stdout=subprocess.PIPE
+            ) as client:
+                assert client.stdout is not None and client.stdout.readline() == b"held\n"
+                set_network(up=False)
+                client.kill()
+            began = time.monotonic()
+            connection.execute(text("SET lock_timeout = '150s'"))
+            connection.execute(text("LOCK TABLE held"))
+        sys.stdout.write(f"{time.monotonic() - began:.1f}\n")
+
+
 def main() -> None:
+    if len(sys.argv) == 2:
+        return hold(sys.argv[1])
+    set_network(up=True)
+    if len(sys.argv) == 1:
+        return let_client_vanish()
     folder, database = sys.argv[1:]
     owners_process(True)
-    set_network(up=True)
     answers = threading.Event()
     answers.set()
     listening = socket.create_server(("127.0.0.1", 0))

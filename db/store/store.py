@@ -45,6 +45,11 @@ NOTICED = {
     "keepalives_count": 4,
     "tcp_user_timeout": 20_000,  # milliseconds; of idle connections too
 }
+# and of us if we vanish: the server would keep the locks of a transaction for hours
+NOTICES = (
+    "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 4; "
+    "SET tcp_user_timeout = 20000"  # where an answer was on its way
+)
 DAMAGED = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR_SHORT_READ)
 REPLACED = (
     "the store cannot be read ({}): its file was replaced under this process, or is damaged. "
@@ -136,6 +141,7 @@ def _make_engine(url: str, schema: str) -> Engine:
             connect_args={"prepare_threshold": None, "autocommit": True} | NOTICED,
         )
         event.listen(engine, "handle_error", partial(_translate_connection_error, parsed))
+        event.listen(engine, "connect", _let_server_notice)
         event.listen(engine, "begin", partial(_begin_postgres, settings=_local_settings(schema)))
         event.listen(engine, "after_cursor_execute", _check_as_it_begins)
         return engine
@@ -242,6 +248,11 @@ def _translate_connection_error(url: URL, context: ExceptionContext) -> None:
             since=since,
             until=until,
         ) from context.original_exception
+
+
+def _let_server_notice(connection: Any, _: object) -> None:
+    """Have the server end the session of a client that vanished, and free its locks."""
+    connection.execute(NOTICES)
 
 
 def _local_settings(schema: str) -> str:

@@ -324,6 +324,18 @@ def test_a_database_host_that_vanished_is_noticed_within_half_a_minute(cluster: 
     assert max(seconds.values()) < 36 and seconds["connecting"] < 16, seconds
 
 
+@pytest.mark.long
+def test_the_locks_of_a_client_that_vanished_are_free_within_half_a_minute() -> None:
+    """By the kernel's own times, after two hours: nobody could take of the run's budget."""
+    alone = ("unshare", "--net")
+    done = subprocess.run([*alone, "true"], capture_output=True, check=False)
+    if done.returncode:
+        require("unshare", f"no network of its own: {done.stderr.decode().strip()}")
+    words = [sys.executable, TESTS / "vanished_host.py"]
+    told = subprocess.run([*alone, *words], stdout=subprocess.PIPE, check=True, timeout=300)
+    assert float(told.stdout.splitlines()[-1]) < 45
+
+
 def test_rays_supervisor_waits_for_a_store_that_is_away_and_goes_on(cluster: Cluster) -> None:
     store, ray = open_store(cluster.create()), IdleRay()
     upgrade(store)
