@@ -77,13 +77,15 @@ def confusion_heatmap(
     labels: Sequence[str], counts: "np.ndarray", one: str, other: str
 ) -> go.Figure:
     """Labels of two judges on the same items: rows the one, columns the other."""
+    shown = [label.replace("_", " ") for label in labels]
     figure = go.Figure(
         go.Heatmap(
             z=counts,
-            x=list(labels),
-            y=list(labels),
+            x=shown,
+            y=shown,
             texttemplate="%{z}",
             colorscale="Blues",
+            autocolorscale=True,  # on a page its theme's, printed these
             showscale=False,
             xgap=2,
             ygap=2,
