@@ -12,7 +12,6 @@ from analysis.agreement.cohen import (
     NO_ITEMS,
     ONE_LABEL,
     cohen_kappa,
-    confusion,
     distances,
     weighted_kappas,
 )
@@ -83,11 +82,6 @@ def test_renaming_the_labels_or_swapping_the_judges_changes_nothing(table, rng) 
         other = cohen_kappa(changed)
         assert (other.value, other.reason, other.items) == (found.value, found.reason, found.items)
         assert other.standard_error == pytest.approx(found.standard_error, abs=1e-9)
-
-
-def test_gaps_are_not_counted() -> None:
-    one, other = np.array([0, 1, -1, 1]), np.array([0, 0, 1, -1])
-    assert confusion(one, other, 2).tolist() == [[1, 0], [1, 0]]
 
 
 @pytest.mark.parametrize("weights", ["linear", "quadratic"])
