@@ -64,17 +64,23 @@ def add() -> None:
         tested = connections.test(user, added.name) if added.url and not added.problem else None
     except InfError as error:
         if (field := field_of(error)) is None:
+            if added is not None:  # a server without a list of models, say
+                _empty(added)
             raise
         if added is not None:
             connections.remove(user, added.name)
         st.session_state[f"{WRONG}-{field}"] = error_text(DEFAULT, error)
         return
-    for name in ("name", "url", "secret", "api_version", "prices"):
-        st.session_state[f"connections.{name}"] = ""
-    notify(f"{added.name} is a connection; its key, if any, is stored and not shown again.")
+    _empty(added)
     if tested is not None:
         _tell(tested)
         st.session_state[CHOSEN_SERVER] = f"{STORED}{added.name}"  # the next run's, unless changed
+
+
+def _empty(added: ConnectionRow) -> None:
+    for name in ("name", "url", "secret", "api_version", "prices"):
+        st.session_state[f"connections.{name}"] = ""
+    notify(f"{added.name} is a connection; its key, if any, is stored and not shown again.")
 
 
 @action

@@ -264,7 +264,7 @@ def draw_live(shown: RunSummary, was_live: bool, with_page: list[SessionUser]) -
 
 
 draw_heading(
-    "Curate", "Generate three triplets from every pair; keep those a judge confirms three times."
+    "Curate", "Generate a group of texts from every pair; keep those that a judge confirms."
 )
 chosen = chosen_dataset()
 user = signed_in_user()

@@ -47,7 +47,9 @@ def hand_over(session: Session, job: Job, like: Iterable[Job] = ()) -> None:
         if is_here and other.launcher != LOCAL:
             continue
         with suppress(FileNotFoundError):  # it may end meanwhile
-            return _write(job, _path(other).read_text(encoding="utf-8"))
+            content = json.loads(_path(other).read_text(encoding="utf-8"))
+            sealed = content["sealed"] if is_here else ""
+            return _write(job, json.dumps(content | {"sealed": sealed}))
     held = {name: value for name, value in inherited().items() if _is_handed_over(name)}
     secrets = {name: value for name, value in held.items() if is_secret(name)}
     content = {
@@ -84,12 +86,17 @@ def with_handed_over(job: Job, variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def sent_to_cluster(job: Job) -> dict[str, str]:
-    """The variables that the launcher of a cluster's job left; no address with a password in it."""
+    """The variables that the launcher of a cluster's job left, but for folders of its machine and
+    addresses that may hold a password or a key."""
     try:
         content = json.loads(_path(job).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    plain = {name: value for name, value in content["plain"].items() if "@" not in value}
+    left: dict[str, str] = content["plain"]
+    plain = {name: value for name, value in left.items() if not {"@", "?"} & set(value)}
+    if kept := sorted(left.keys() - plain.keys()):
+        log.warning("not sent to the cluster, since others see it there: %s", ", ".join(kept))
+    plain.pop("INF_RECORDING", None)
     other = {"AZURE_OPENAI_ENDPOINT": ""} if "OPENAI_BASE_URL" in plain else {}  # a node's own
     return other | plain
 

@@ -131,7 +131,8 @@ def _of_training(config: Mapping[str, Any]) -> str:
     settings = parse_settings(config.get("settings") or {})
     if settings.remote_code != "refuse":
         return "run code that comes with a model"
-    return "name folders of the server" if config.get("out") or settings.guard else ""
+    names = config.get("out") or settings.guard or settings.mined_corpus
+    return "name files of the server" if names else ""
 
 
 def _of_evaluation(config: Mapping[str, Any]) -> str:

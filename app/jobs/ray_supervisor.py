@@ -16,7 +16,7 @@ from sqlalchemy import select
 
 from analysis.files.shared import share_log
 from app.jobs import launching
-from app.jobs.handed_over import left_ids
+from app.jobs.handed_over import left_ids, was_left
 from app.jobs.ray_cluster import (
     OVER,
     RUNNING,
@@ -180,17 +180,17 @@ def _close_lost(store: Store, job: Job, reason: str) -> None:
 
 def _retry_lost(store: Store, cluster: RayCluster, silent: dict[int, float]) -> bool:
     """End lost attempts in the cluster and queue their jobs again, as `launching.settle` does; what
-    was left for those that ended otherwise it deletes. Whether any were lost."""
+    was left for the others that ended it deletes. Whether any were lost."""
     launching.mark_lost(store, silent)
-    ended = Job.status.in_(jobs.OVER) & (Job.status != "lost") & (Job.launcher == cluster.address)
-    if left := left_ids():
-        with store.read() as session:
-            over = session.scalars(select(Job.id).where(Job.id.in_(left), ended)).all()
-        for job_id in over:
-            launching.settle(store, job_id)
     lost = _jobs_here(store, cluster, "lost")
+    is_over = Job.status.in_(jobs.OVER), Job.launcher == cluster.address
     with store.read() as session:
         wanted = [job for job in lost if launching.is_wanted(session, job)]
+        over = session.scalars(select(Job).where(Job.id.in_(left_ids()), *is_over)).all()
+    again = {job.id for job in wanted}
+    for job in over:
+        if was_left(job) and job.id not in again:
+            launching.settle(store, job.id)
     for job in wanted:
         name = submission_of(store, job)
         try:

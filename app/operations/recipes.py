@@ -303,7 +303,7 @@ def _require_own(session: Session, actor: Actor, named: str) -> None:
         return
     if is_file(named):
         require(actor, "server")
-    elif not (actor.is_admin and Path(named).is_file()):
+    elif not (actor.is_admin and Path(named).exists()):
         raise NotFound(
             f"no recipe {named!r}",
             f"give a TOML file or one of {', '.join(_listed_names(session))}",

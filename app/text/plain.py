@@ -2,7 +2,7 @@
 
 import re
 
-URL = re.compile(r"https?://[^\s`<>\"]*[^\s`<>\".,:;!?)\]'”]")
+URL = re.compile(r"(?:https?://|www\.)[^\s`<>\"]*[^\s`<>\".,:;!?)\]'”]", re.I)
 SPECIAL = re.compile(r"([\\*_{}\[\]()#+\-.!|<>$~:&^=@])")
 
 

@@ -12,7 +12,7 @@ import logging
 import os
 import time
 import uuid
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -23,6 +23,7 @@ from curation.providers.batch_api import BatchApi
 from curation.providers.batch_files import (
     AnswerLine,
     RemoteBatch,
+    body_in,
     key_in,
     read_answer_line,
     request_line,
@@ -31,6 +32,7 @@ from curation.providers.batch_files import (
 from curation.providers.failures import is_lost
 from curation.providers.openai_server import OpenAIProvider
 from curation.providers.provider import Answer, ProviderState, Request, RowFailed, Stopped
+from curation.recipe.completion import NotACompletion
 from db.errors import BadInput, ProviderError
 from db.machine import is_dead
 from db.patience import patiently
@@ -65,7 +67,8 @@ class BatchProvider:
         self._unplaced: set[str] = set()
         self._placed: dict[str, int] = {}
         self._tries: Counter[str] = Counter()
-        self._lost: Counter[str] = Counter()  # answers by key that cannot be read, nor their usage
+        # by key: what answers were counted at that cannot be read, nor their usage
+        self._lost: defaultdict[str, list[float]] = defaultdict(list)
         self._arrived = asyncio.Event()
         self._last_arrival = 0.0
         self._tasks: dict[int, asyncio.Task[None]] = {}  # by batch; 0: the collecting task
@@ -250,7 +253,7 @@ class BatchProvider:
         without_line -= {key_in(line) for line in unread}
         for line in unread:  # without a key it belongs to one of those that have no line
             key = key_in(line) or (without_line.pop() if without_line else "")
-            self._settle(AnswerLine(key, 200, {}, {}), remote.seconds, line)
+            self._settle(AnswerLine(key, 200, {}, {}), remote.seconds, body_in(line))
         failed |= set(self._open_keys(batch_id))
         why = "; ".join(message for _, message in remote.errors)
         codes = {code for code, _ in remote.errors}
@@ -313,8 +316,8 @@ class BatchProvider:
                 content = json.dumps(line.body).encode() if unread is None else unread
                 endpoint = self._wire.endpoints.all[0]
                 answer = self._wire.accept(endpoint, request, content, seconds)
-                known = self._wire.max_usd(request) - answer.cost_usd
-                self._wire.count_lost(-self._lost.pop(line.key, 0) * known)
+                lost = self._lost.pop(line.key, [])
+                self._wire.count_lost(len(lost) * answer.cost_usd - sum(lost))
                 future.set_result(answer)
                 return True
             self._api.raise_for(line, request)
@@ -322,9 +325,11 @@ class BatchProvider:
             future.set_exception(error)
             return True
         except ValueError as error:  # no completion, or nothing of it can be used
-            if is_lost(error):
-                self._lost[line.key] += 1
-                self._wire.count_lost(self._wire.max_usd(request))
+            is_kept = isinstance(error, NotACompletion) and unread is not None
+            has_usage = is_kept and self._wire.keep_unreadable(request, unread or b"", seconds)
+            if is_lost(error) or (is_kept and not has_usage):
+                self._lost[line.key].append(self._wire.max_usd(request))
+                self._wire.count_lost(self._lost[line.key][-1])
         return False
 
     async def _cancel_batches(self) -> None:

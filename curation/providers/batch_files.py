@@ -68,6 +68,15 @@ def read_answer_line(line: bytes) -> AnswerLine | None:
         return None
 
 
+def body_in(line: bytes) -> bytes:
+    """The response's body in a line that lacks something else, or the line."""
+    try:
+        body = json.loads(line)["response"]["body"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return line
+    return json.dumps(body).encode()
+
+
 def key_in(line: bytes) -> str | None:
     """The key in a line that cannot be read as a whole."""
     found = re.search(rb'"custom_id"\s*:\s*"([!-~]+?)"', line)

@@ -97,21 +97,24 @@ class _Tries:
     """The attempts of a request that has no answer yet, between which it may be parked.
 
     `of_row`: failures after which another such request was answered; `of_server`: without that.
-    `cuts`: calls that hung, or failed alone after long, while such a request was answered.
-    `answered`, `failed_before`: how many calls of any request had by its first attempt.
+    `cuts`: calls that hung while such a request was answered; `slow`: that failed after long.
+    `answered`, `recovered`: how many calls of any request were answered, and had failed before they
+    were, by its first attempt. `failures`: of its own.
     `form`: the simplest that it has needed. `renamed`: its limit of output tokens, once, else two
     names would alternate. `lost`: answers that did not arrive, `lost_usd` what they may have cost.
     """
 
     began: float
     answered: int = 0
-    failed_before: int = 0
+    recovered: int = 0
+    failures: int = 0
     attempts: int = 0
     of_row: int = 0
     of_server: int = 0
     passed_on: int = 0
     failed_at: float = math.inf
     cuts: int = 0
+    slow: int = 0
     form: int = 0
     renamed: bool = False
     lost: int = 0
@@ -122,6 +125,7 @@ class _Tries:
         if last_answer > self.failed_at:
             self.of_row, self.of_server = self.of_row + 1, 0
         self.of_server += 1
+        self.failures += 1
         self.failed_at = time.monotonic()
 
     def is_of_row(self) -> bool:
@@ -189,7 +193,7 @@ class OpenAIProvider:
         self._last_answer = time.monotonic()
         self._answered: dict[tuple[str, str], Request] = {}  # the last one, by model and task
         self._answered_at: dict[tuple[str, str], float] = {}
-        self._answers = 0
+        self._answers = self._recovered = 0  # and failures of what was answered in the end
         self._parks = parks
         self._calls: set[_Call] = set()
         self._watch: asyncio.Task[None] | None = None
@@ -398,7 +402,7 @@ class OpenAIProvider:
         without that are the server's: nothing is dropped for them, and after MAX_ATTEMPTS of them,
         or MAX_IN_A_ROW of any requests, it is waited for.
         """
-        new = _Tries(time.monotonic(), self._answers, self.failures)
+        new = _Tries(time.monotonic(), self._answers, self._recovered)
         tries = self._tries.setdefault(request.key, new)
         kind = (request.model, request.task)
         if self._watch is None:
@@ -462,9 +466,11 @@ class OpenAIProvider:
                         not is_of_row
                         and self.endpoints.pass_on(endpoint, error, delay)
                         # else a poisoned row would circle
-                        and tries.passed_on < len(self.endpoints.all)
+                        and tries.passed_on < len(self.endpoints.all) - 1
                     ):
                         self.failures += 1
+                        if answers_others and not isinstance(error, openai.RateLimitError):
+                            self._count_failure(call, tries, kind)
                         tries.passed_on += 1
                         self._trouble.retrying(None)
                         continue
@@ -485,12 +491,12 @@ class OpenAIProvider:
                     else:
                         self.failures += 1
                         self._in_a_row += 1
-                        tries.failed(self._answered_at.get(kind, -math.inf))
-                        tries.cuts += not call.hangs and self._fails_alone(call, tries)
+                        self._count_failure(call, tries, kind)
                 else:
                     self._last_answer, self._in_a_row = time.monotonic(), 0
                     self._answered[kind], self._answered_at[kind] = request, self._last_answer
                     self._answers += 1
+                    self._recovered += tries.failures
                     beyond_usd = answer.cost_usd - self.max_usd(request)
                     self._beyond_usd[kind] += max(0.0, beyond_usd)
                     self._latencies[kind].add(
@@ -526,14 +532,20 @@ class OpenAIProvider:
                 raise TryLater(seconds)
             await self.gate.pause(seconds)
 
+    def _count_failure(self, call: _Call, tries: _Tries, kind: tuple[str, str]) -> None:
+        tries.failed(self._answered_at.get(kind, -math.inf))
+        tries.slow += not call.hangs and call.seconds >= SLOW_FAILURE
+        if tries.cuts + tries.slow >= MAX_CUTS and self._fails_alone(call, tries):
+            tries.cuts = MAX_CUTS
+
     def _fails_alone(self, call: _Call, tries: _Tries) -> bool:
-        """Whether a call failed after long, was overtaken by others that were answered, and hardly
-        any other failed since its row's first attempt: under load, many do."""
-        if call.seconds < SLOW_FAILURE:
-            return False
-        others = self.failures - tries.failed_before - tries.attempts
+        """Whether a call failed while others, sent after it, were answered, and few rows fail: under
+        load many do, and are answered later."""
         is_overtaken = self._latencies_of(call.request)[0].newest_start > call.began
-        return is_overtaken and others <= MAX_FAILING_SHARE * (self._answers - tries.answered)
+        failing = sum(each.failures > 0 for each in self._tries.values())
+        recovered, answers = self._recovered - tries.recovered, self._answers - tries.answered
+        few = failing <= max(8, MAX_FAILING_SHARE * self._answers)
+        return is_overtaken and few and recovered <= MAX_FAILING_SHARE * answers
 
     @asynccontextmanager
     async def _opened(self, call: _Call) -> AsyncIterator[None]:
@@ -593,9 +605,11 @@ class OpenAIProvider:
     def _is_stuck(self, call: _Call, after: float) -> bool:
         """Whether a call may hang: it is much older than any answer of its stage was, or its row's
         call before did."""
+        if call.request.task in self.timeouts:
+            return False
         if call.hung_before:
             return call.seconds > COMPARED * HANG_SECONDS
-        if call.seconds <= after or call.request.task in self.timeouts:
+        if call.seconds <= after:
             return False
         return call.seconds > MUCH_LONGER * self._latencies_of(call.request)[0].longest()
 
@@ -697,13 +711,9 @@ class OpenAIProvider:
         except NotACompletion:
             raise
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-            tokens, price = usage_of(content), self._prices.get(request.model)
-            into, out = tokens or (0, 0)
-            cost_usd = price.usd(into, out) if price else 0.0
-            kept = Answer(as_stored(content), "unreadable", into, out, cost_usd=cost_usd)
-            self.keep(aside, replace(kept, latency_seconds=seconds))
+            has_usage = self.keep_unreadable(request, content, seconds)
             why = f"the answer cannot be read ({type(error).__name__}: {error})"
-            raise (Unusable if tokens else ValueError)(why) from error
+            raise (Unusable if has_usage else ValueError)(why) from error
         if how_it_ended(answer.finish_reason) == "exhausted":
             self.keep(aside, answer)
             raise Unusable(f"the server ended the answer with “{answer.finish_reason}”")
@@ -714,6 +724,16 @@ class OpenAIProvider:
             self.stop()
             raise refused
         return answer
+
+    def keep_unreadable(self, request: Request, content: bytes, seconds: float) -> bool:
+        """Keep what cannot be read at the usage that can be found in it; whether there is any."""
+        tokens, price = usage_of(content), self._prices.get(request.model)
+        into, out = tokens or (0, 0)
+        cost_usd = price.usd(into, out) if price else 0.0
+        kept = Answer(as_stored(content), "unreadable", into, out, cost_usd=cost_usd)
+        aside = request.aside(sha256(content).hexdigest())
+        self.keep(aside, replace(kept, latency_seconds=seconds))
+        return tokens is not None
 
     def read(self, request: Request, completion: Any, seconds: float) -> Answer:
         """The answer of a completion. Raises ValueError for what is no completion."""

@@ -14,6 +14,7 @@ PROBE_TOKENS = 16  # at most of output; also what is counted where the server co
 VALID_SECONDS = 2.0  # one probe serves all requests that fail at the same time
 
 
+UNREADABLE = (TypeError, LookupError, AttributeError, RecursionError)  # bodies of odd shapes
 _REFUSALS = (openai.BadRequestError, openai.UnprocessableEntityError)  # it read the request
 Send = Callable[[], Awaitable[tuple[int, int]]]
 
@@ -50,7 +51,7 @@ class Probe:
                     tokens = await send()
                 except _REFUSALS as error:
                     failed = error
-                except (*WIRE_ERRORS, TypeError) as error:
+                except (*WIRE_ERRORS, *UNREADABLE) as error:
                     failed = error
                     continue
                 else:

@@ -69,11 +69,11 @@ def plain_words(text: str) -> list[str]:
     return text.lower().translate(_PUNCTUATION).split()
 
 
-def read_prompt(task: Task, spec: TaskSpec, name: str, beside: Beside, place: str) -> Prompt:
+def read_prompt(task: Task, spec: TaskSpec, name: str, beside: Beside, place: str = "") -> Prompt:
     """The prompt file of that name, next to the recipe or among the built-in ones.
 
-    place: of the recipe that names it. Raises BadInput if it is missing or names an input that its
-    task does not have.
+    place: of the recipe that names it, with a colon. Raises BadInput if it is missing or names an
+    input that its task does not have.
     """
     text = _text_of(name, beside, place)
     given, named = spec.inputs, Prompt(Path(name).name, text).places
@@ -111,7 +111,7 @@ def _text_of(name: str, beside: Beside, place: str) -> str:
     path = next((each for each in places if each.is_file()), None)
     if path is None:
         raise BadInput(
-            f"{place}: no prompt file {name!r} next to the recipe or in {FOLDER.name}/",
+            f"{place}no prompt file {name!r} next to the recipe or in {FOLDER.name}/",
             "put the file there, or correct its name",
             code="prompt_unknown",
         )

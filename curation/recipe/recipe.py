@@ -202,7 +202,7 @@ def load_recipe(name_or_path: str, settings: Sequence[str] = ()) -> Recipe:
 def _file_of(name_or_path: str) -> Path:
     """The built-in recipe's file, the file, or the only TOML file of the folder of that name."""
     given = Path(name_or_path)
-    inside = sorted(given.glob("*.toml")) if given.is_dir() else []
+    inside = sorted(given.glob("*.toml")) if name_or_path and given.is_dir() else []
     places = [FOLDER / f"{name_or_path}.toml", given, *(inside if len(inside) == 1 else [])]
     if (path := next((each for each in places if each.is_file()), None)) is None:
         raise BadInput(
@@ -386,7 +386,7 @@ def _build(
             )
         stages[task] = Stage(
             model=table["model"],
-            prompt=read_prompt(task, spec, table["prompt"], beside, place),
+            prompt=read_prompt(task, spec, table["prompt"], beside, f"{place}: "),
             parameters={key: table[key] for key in PARAMETERS if key in table},
             transport={key: table[key] for key in TRANSPORT if key in table},
         )

@@ -86,7 +86,7 @@ class Plan:
         versions = {str(each.run.id): each.run.verdict_version for each in self.runs}
         if others := {run: number for run, number in versions.items() if number != FIRST}:
             several |= {VERSIONS: others}
-        if self.wanted.held_out_by != "text":
+        if self.wanted.held_out and self.wanted.held_out_by != "text":
             several |= {"held_out_by": self.wanted.held_out_by}
         return several | {
             "run_id": self.choice.run_id,

@@ -21,7 +21,7 @@ from db.tables import Account, Analysis, Checkpoint, Dataset, Release, Run
 
 CHOICE = "frame.named_dataset"
 OF_A_DATASET = [view.name for view in MENU if view.name not in OF_NO_DATASET]
-REFUSAL = "there is no dataset 'nobody' that you may open on this page: choose one in the list"
+REFUSAL = "There is no dataset 'nobody' that you may open on this page: choose one in the list"
 
 
 @pytest.fixture

@@ -349,11 +349,14 @@ def test_a_path_is_absolute_in_every_request_behind_every_door(
     assert scored.models == (f"{tmp_path}/release", f"trec:{tmp_path}/run.txt", "bm25", "7")
     assert scored.benchmark == "dataset:d"
     settings = {"more_releases": "release*2, 3", "guard": "release"}
+    settings |= {"mined_negatives": "2", "mined_corpus": "release/more.jsonl"}
     trained = TrainStart(release="release", out="new", settings=settings)
     assert (trained.release, trained.out) == (f"{tmp_path}/release", f"{tmp_path}/new")
     assert trained.settings == {
         "more_releases": f"{tmp_path}/release*2, 3*1",
         "guard": f"{tmp_path}/release",
+        "mined_negatives": "2",
+        "mined_corpus": f"{tmp_path}/release/more.jsonl",
     }
     assert TrainStart(release="3", settings={"more_releases": "1, 2"}).settings == {
         "more_releases": "1, 2"

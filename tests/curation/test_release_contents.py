@@ -167,7 +167,7 @@ def test_no_query_and_no_passage_is_on_both_sides_of_a_held_out_split(
     assert again["content_sha256"] == told["content_sha256"]
     other = export(store, tmp_path / "other", held_out=0.3, seed=5)
     assert other["content_sha256"] != told["content_sha256"]
-    assert "about 30% of the groups (seed 4)" in (tmp_path / "out" / "README.md").read_text()
+    assert "holds 30% of the groups (seed 4)" in (tmp_path / "out" / "README.md").read_text()
     with pytest.raises(BadInput, match=r"held_out=1\.0"):
         export(store, tmp_path / "wrong", held_out=1.0)
 

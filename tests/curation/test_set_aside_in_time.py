@@ -38,6 +38,7 @@ class World:
         concurrency: int = 4,
         max_tokens: int | None = 160,
         timeout_seconds: float | None = None,
+        endpoints: int = 1,
     ) -> None:
         self.in_flight = self.max_in_flight = 0
 
@@ -66,7 +67,7 @@ class World:
         )
         client._platform = "Linux"  # else a thread finds out, which has another clock
         self.provider = OpenAIProvider(
-            [Endpoint("http://model/v1", client, own_server=True)],
+            [Endpoint(f"http://model{n}/v1", client, own_server=True) for n in range(endpoints)],
             concurrency=concurrency,
             prices={"small": Price(1.0, 2.0)},
             parks=True,
@@ -163,6 +164,25 @@ def test_a_prompt_that_fails_while_others_are_answered_is_set_aside_within_a_min
     after, why = world.failed["bad"]
     assert after < 60 and why.startswith("server_error: gave up after")
     assert len(world.answered) == 400
+
+
+@pytest.mark.parametrize("seconds", [5.0, 14.0, 19.0, 25.0])
+@pytest.mark.parametrize(("count", "endpoints"), [(5, 1), (2, 1), (1, 2), (1, 3)])
+def test_of_several_prompts_or_at_several_endpoints_too(
+    simulated: Callable[..., World], seconds: float, count: int, endpoints: int
+) -> None:
+    """One of a hundred prompts fails, with four in flight; each other endpoint fails it, too."""
+
+    async def handle(prompt: str) -> int:
+        await asyncio.sleep(seconds if "bad" in prompt else 1.0)
+        return 0 if "bad" in prompt else 30
+
+    bad = [f"bad {number}" for number in range(count)]
+    world = simulated(handle, texts(500, *bad), endpoints=endpoints)
+    assert world.failed.keys() == set(bad) and len(world.answered) == 500
+    # four that take 25 s to fail hold all places so long: nothing else succeeds meanwhile
+    held = 25 if count > 4 and seconds == 25.0 else 5
+    assert max(after for after, _ in world.failed.values()) < 60 + held
 
 
 @pytest.mark.parametrize("seconds", [14.0, 25.0])

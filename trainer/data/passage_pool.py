@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trainer.data.groups import Group
+from trainer.data.groups import Group, plain
 from trainer.settings.template import Template
 
 if TYPE_CHECKING:
@@ -33,6 +33,12 @@ class PassagePool:
     negatives: frozenset[int]
 
 
+def new_passages(corpus: Sequence[str], own: Sequence[str]) -> list[str]:
+    """The passages of a corpus, sorted, but for those that are own ones in other letters."""
+    known = set(map(plain, own))
+    return sorted(text for text in set(corpus) if plain(text) not in known)
+
+
 def pool_passages(
     groups: Sequence[Group],
     template: Template,
@@ -50,7 +56,7 @@ def pool_passages(
 
     triplets = [triplet for group in groups for triplet in group.triplets()]
     own = sorted({passage for *_, passage in triplets})
-    passages = [*own, *sorted(set(corpus) - set(own))]
+    passages = [*own, *new_passages(corpus, own)]
     place_of = {passage: place for place, passage in enumerate(passages)}
     right_of: dict[str, set[int]] = {}
     for instruction, query, passage in triplets:

@@ -74,9 +74,9 @@ def held_out_benchmark(name: str, groups: list[Group], language: str = "en") -> 
     Equal passages are one document, equal questions keep their own ids. Groups of a shape without a
     second instruction for the query have no p-MRR; negatives of their own are documents, too.
     """
-    shape = groups[0].shape
-    roles = [role.replace("_", "-") for role in shape.roles]
-    other = shape.other_instruction
+    shape = groups[0].shape if groups else None
+    roles = [role.replace("_", "-") for role in shape.roles] if shape else []
+    other = shape.other_instruction if shape else None
     places: dict[str, str] = {}
     questions: dict[str, Question] = {}
     judgments: dict[str, dict[str, int]] = {}

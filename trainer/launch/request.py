@@ -31,10 +31,11 @@ class _OfSettings(Request):
     @field_validator("settings")
     @classmethod
     def _usable(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Folders in them as absolute paths, as the job may run elsewhere."""
+        """Files and folders in them as absolute paths, as the job may run elsewhere."""
         parsed, found = parse_settings(given), dict(given)
-        if parsed.guard:
-            found["guard"] = absolute(parsed.guard, "place")
+        for name in ("guard", "mined_corpus"):
+            if place := getattr(parsed, name):
+                found[name] = absolute(place, "place")
         if any(absolute(name, "named") != name for name, _ in parsed.extra_releases):
             found["more_releases"] = ", ".join(
                 f"{absolute(name, 'named')}*{weight:g}" for name, weight in parsed.extra_releases

@@ -22,7 +22,6 @@ the setting `standard_share`.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -30,6 +29,7 @@ import torch.distributed as dist
 from sentence_transformers.base.losses import CachedLossMixin
 from torch import Tensor, nn
 
+from db.modules import load
 from db.shape import Shape
 from trainer.data.batches import NOWHERE
 from trainer.objectives.losses import multivariate_loss, teacher_loss, univariate_loss
@@ -98,7 +98,7 @@ def objective_loss(
     unit = [nn.functional.normalize(column.float(), dim=1) for column in columns]
     queries, passages = unit
     if objective.baseline and objective.baseline.loss:
-        own_loss = resolve_name(objective.baseline.loss)
+        own_loss = load(objective.baseline.loss)
         every = objective.anchor_every
         anchors = queries[tables["matched_of"][::every]]
         found: Tensor = own_loss(anchors, passages[tables["passage_of"][::every]], temperature)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from analysis.embed.neighbours import below_share
 from analysis.files.corpora import read_texts
 from trainer.data.groups import Group, group_key, plain
-from trainer.data.passage_pool import PassagePool
+from trainer.data.passage_pool import PassagePool, new_passages
 from trainer.evaluate.scoring import encode_unique
 from trainer.model.doors import question_encoder
 from trainer.settings.settings import TrainSettings
@@ -56,9 +56,8 @@ def mine_negatives(
         kept: dict[str, list[str]] = json.loads(file.read_text(encoding="utf-8"))
         return kept
     keyed = {group_key(group): group for group in groups}
-    trained = {passage for group in keyed.values() for *_, passage in group.triplets()}
-    new = sorted(set(corpus) - trained)
-    passages = [*sorted(trained), *new] if pool is None else list(pool.place_of)
+    own = sorted({passage for group in keyed.values() for *_, passage in group.triplets()})
+    passages = [*own, *new_passages(corpus, own)] if pool is None else list(pool.place_of)
     place_of = {passage: place for place, passage in enumerate(passages)}
     kin = _kin(list(keyed.values()), place_of)
     total = len(passages) * (pool is None) + len(keyed)
@@ -81,8 +80,8 @@ def mine_negatives(
         scores = encode_unique(question_encoder(model, ()), texts, counted) @ vectors.T
         for (key, group), of in zip(part, scores, strict=True):
             right = float(of[place_of[group.triplets()[0][2]]])
-            own = [place for text in group.split_keys() for place in kin[plain(text)]]
-            found[key] = [passages[place] for place in below_share(of, right, margin, count, own)]
+            near = [place for text in group.split_keys() for place in kin[plain(text)]]
+            found[key] = [passages[place] for place in below_share(of, right, margin, count, near)]
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_suffix(".partial")
     partial.write_text(json.dumps(found), encoding="utf-8")

@@ -4,7 +4,7 @@ from curation.release.card.facts import CardFacts
 from curation.release.card.front_matter import configs, front_matter
 from curation.release.card.markdown import inline
 from curation.release.card.runs import runs_sections, sources_section
-from curation.release.plan import HELD_OUT, TEST
+from curation.release.plan import HELD_OUT, TEST, is_held_out
 from curation.release.rows import default_columns, kinds_of
 from db.shape import Shape
 
@@ -131,9 +131,11 @@ def _counts(facts: CardFacts) -> str:
     splits = "\n".join(f"| {split} | {rows:,} |" for split, rows in facts.splits.items())
     held_out = ""
     if facts.held_out:
+        out = sum(rows for split, rows in facts.splits.items() if is_held_out(split))
+        share = out / max(1, sum(facts.splits.values()))
         of_source = "no group of their sources, " if facts.held_out_by == "source" else ""
         held_out = (
-            f"`{_held_out_name(facts)}` holds about {facts.held_out:.0%} of the groups "
+            f"`{_held_out_name(facts)}` holds {share:.0%} of the groups "
             f"(seed {facts.seed}): {of_source}no query and no passage of theirs, whatever its "
             "case and spacing, is in another split. Evaluate on them, do not train on them.\n\n"
         )

@@ -57,6 +57,10 @@ OF_ADMINS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "a folder beside that of releases": ("export", {"runs": [1], "out": "HOME/releases/../x"}),
     "a folder for a model": ("train", {"release": "1", "out": "/srv/out"}),
     "code of a model": ("train", {"release": "1", "settings": {"remote_code": "run"}}),
+    "a file as a corpus": (
+        "train",
+        {"release": "1", "settings": {"mined_negatives": "2", "mined_corpus": "/srv/more.jsonl"}},
+    ),
     "a folder as a guard": ("train", {"release": "1", "settings": {"guard": "/srv/beir"}}),
     "code of a scored model": (
         "evaluate",

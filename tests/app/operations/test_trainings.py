@@ -257,6 +257,7 @@ def test_an_operation_without_the_right_is_refused(sqlite_store: Store, name: st
     [
         {"out": "/srv/new"},
         {"settings": {"guard": "/srv/beir"}},
+        {"settings": {"mined_negatives": "2", "mined_corpus": "/srv/other/private.jsonl"}},
         {"settings": {"remote_code": "run"}},
     ],
 )
