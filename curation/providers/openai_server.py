@@ -539,8 +539,10 @@ class OpenAIProvider:
             tries.cuts = MAX_CUTS
 
     def _fails_alone(self, call: _Call, tries: _Tries) -> bool:
-        """Whether a call failed while others, sent after it, were answered, and few rows fail: under
-        load many do, and are answered later."""
+        """Whether a call failed while others, sent after it, were answered, and few rows fail.
+
+        Under load many do, and are answered later.
+        """
         is_overtaken = self._latencies_of(call.request)[0].newest_start > call.began
         failing = sum(each.failures > 0 for each in self._tries.values())
         recovered, answers = self._recovered - tries.recovered, self._answers - tries.answered
