@@ -71,6 +71,8 @@ OF_OTHERS = {
     "check_role": "the command line and the Accounts page",
     "require_another_admin": "the Accounts page",
     "checked_email": "the Accounts page",
+    "account_field": "the Accounts page",
+    "set_field": "the Accounts page",
     "invite": "a curator's form",
     "check_choice": "labels that the store gave out",
     "_existing_item": "items that the store gave out",

@@ -142,7 +142,7 @@ def test_a_preview_that_is_of_another_s_dataset_is_not_shown(
     page: AppTest, sqlite_store: Store
 ) -> None:
     at = open_page("recipes", recipe="mine", preview="99")
-    assert not at.exception and "no run 99" in shown_errors(at)
+    assert not at.exception and "No run 99" in shown_errors(at)
 
 
 @pytest.mark.parametrize("role", ["annotator", "curator"])
