@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from urllib.parse import quote
 
 import streamlit as st
 
@@ -96,7 +97,8 @@ def draw_release(release: ReleaseShown) -> None:
         draw_hand_off("train", "Train on it", release=release.id)
     for each in release.pushes:
         tag = f" · tag {each.tag}" if each.tag else ""
-        st.caption(plain(f"On the Hub: {each.repo} · {each.url}{tag} · {each.at:%Y-%m-%d %H:%M}"))
+        link = f"[{plain(each.repo)}]({quote(each.url, safe=':/')})"
+        st.caption(f"On the Hub: {link}{plain(f'{tag} · {each.at:%Y-%m-%d %H:%M}')}")
     again = " again" if release.pushes else ""
     draw_push("release", release.id, f"Push it to the Hub{again}", key="releases")
     st.header("Dataset card", anchor=False)

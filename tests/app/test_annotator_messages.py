@@ -72,6 +72,7 @@ OF_OTHERS = {
     "require_another_admin": "the Accounts page",
     "checked_email": "the Accounts page",
     "account_field": "the Accounts page",
+    "checked_line": "the Accounts page",
     "set_field": "the Accounts page",
     "invite": "a curator's form",
     "check_choice": "labels that the store gave out",

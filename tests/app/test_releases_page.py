@@ -114,7 +114,7 @@ def test_pushes_are_told_and_a_wrong_name_is_refused(
         jobs.finish_job(session, job.id, 1, status="done", result=pushed)
         session.commit()
     at = opened(sqlite_store)
-    assert "ada/books · https://hub/c/1 · tag release-1" in words(at).replace("\\", "")
+    assert "[ada/books](https://hub/c/1) · tag release-1" in words(at).replace("\\", "")
     assert [list(each) for each in at.dataframe[0].value["pushed_to"]] == [["ada/books"]]
     at.text_input(key="releases.repo").set_value("books").run()
     at.button(key="releases.push_start").click().run()
