@@ -87,7 +87,7 @@ def test_starts_are_spaced_where_the_rate_is_limited() -> None:
 def test_a_limit_of_tokens_holds_back_for_as_long_as_they_are_worth(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In simulated time: on a busy machine the first starts late, and the second no later for it."""
+    """In simulated time: on a busy machine the first starts late, the second no later for it."""
 
     async def starts(tokens: list[float]) -> list[float]:
         gate = Gate(8, per_minute=60 * 1000, tokens_per_minute=60 * 10_000)
