@@ -16,11 +16,12 @@ from app.home.quality import (
     leakage_light,
     precision_light,
 )
+from app.models.verdict import shared_with_control
 from app.operations.overview.frame import PageDataset
 from app.operations.overview.home import SeenStudies
 from app.operations.overview.quality import Figures, OfModel, OfRun, OfStudy, figures
 from curation.judging.about_run import NO_RUN
-from trainer.evaluate.following import INSTRUCTION_FLIP
+from trainer.evaluate.following import INSTRUCTION_CONTROL, INSTRUCTION_FLIP
 from trainer.report.compared.measures import index_stays
 
 NO_STUDY = "No study has judgments yet."
@@ -138,12 +139,15 @@ def _flip(found: OfModel) -> Light:
     after = float(trained.metrics[INSTRUCTION_FLIP])
     if base is None:
         return flip_light(None, after, None, f"{trained.base_model} is not evaluated on it")
+    ends = base.metrics.get(INSTRUCTION_CONTROL), trained.metrics.get(INSTRUCTION_CONTROL)
+    low = found.difference.low if found.difference else None
+    shared = shared_with_control(*ends, low or 0.0)
     return flip_light(
         float(base.metrics[INSTRUCTION_FLIP]),
         after,
         found.difference,
         found.why_not,
-        found.circular,
+        (*found.circular, *([shared] if shared else [])),
         index_stays(checkpoint),
         seed=None if checkpoint is None else checkpoint.config.get("seed"),
     )

@@ -193,9 +193,9 @@ def flip_light(
     """Instruction flip of the newest trained model, and its difference to the base model, with the
     groups gained and lost. stays: the sentence of a model whose index is still the base's.
 
-    Never good where a model chose the groups it is measured on: `circular`, a sentence each. The
-    level is that of the interval as it is printed. `seed`: of the training, which is one of many
-    possible ones; means over seeds are stated elsewhere.
+    Never good where a model chose the groups it is measured on, or a control gains as much:
+    `circular`, a sentence each. The level is that of the interval as it is printed. `seed`: of
+    the training, which is one of many possible ones; means over seeds are stated elsewhere.
     """
     label, view = "Instruction flip", "evaluations"
     if trained is None:

@@ -95,7 +95,8 @@ def _sentence(trained: Evaluation, base: Evaluation) -> str:
     difference = row.difference * scale
     meaning = MEANING[name][verdict]
     if name == INSTRUCTION_FLIP and verdict == "higher":
-        meaning = _shared_with_control(trained, base, low or 0.0) or meaning
+        ends = base.metrics.get(INSTRUCTION_CONTROL), trained.metrics.get(INSTRUCTION_CONTROL)
+        meaning = shared_with_control(*ends, low or 0.0) or meaning
     noun = "groups" if name == INSTRUCTION_FLIP else "queries"
     return (
         f"{said}. {VERDICTS[verdict]}: {difference:+.1f} points{interval} over {row.queries:,} "
@@ -103,9 +104,11 @@ def _sentence(trained: Evaluation, base: Evaluation) -> str:
     )
 
 
-def _shared_with_control(trained: Evaluation, base: Evaluation, least: float) -> str:
-    """What the gain does not show where the instruction alone gains `least` or more; else ""."""
-    first, last = (one.metrics.get(INSTRUCTION_CONTROL) for one in (base, trained))
+def shared_with_control(first: float | None, last: float | None, least: float) -> str:
+    """What a gain does not show where the instruction alone gains `least` or more; else "".
+
+    first, last: the control's share before and after, None where it was not measured.
+    """
     if first is None or last is None or last - first < least:
         return ""
     return (

@@ -17,6 +17,7 @@ from app.jobs_page.curves import PROBE
 from app.kit.figure import draw_downloads, draw_plot, draw_rows
 from app.kit.page import draw_drawer, draw_hand_off
 from app.models.try_it import draw_change
+from app.models.verdict import shared_with_control
 from app.operations import jobs, try_it
 from app.operations.try_it import LOST, UNCHANGED, Examples
 from app.text.numbers import counted
@@ -25,7 +26,7 @@ from app.text.texts import draw_text
 from app.training.sweeps import MEASURES
 from app.training.wording import measured_text
 from db.tables import Job
-from trainer.evaluate.following import INSTRUCTION_FLIP
+from trainer.evaluate.following import INSTRUCTION_CONTROL, INSTRUCTION_FLIP
 from trainer.evaluate.intervals import HELD_OUT_INTERVALS
 from trainer.report.compared.measures import NAMES, SOMETIMES
 from trainer.report.scored import (
@@ -142,7 +143,10 @@ def _draw_scores(job: Job) -> None:
     if not rows:
         return
     intervals = interval_rows(job.result or {})
-    if verdict := verdict_text(intervals, job.shown.get("examples") or {}):
+    held_out = (job.result or {}).get("held_out") or {}
+    before, after = (held_out.get(when) or {} for when in ("before", "after"))
+    control = before.get(INSTRUCTION_CONTROL), after.get(INSTRUCTION_CONTROL)
+    if verdict := verdict_text(intervals, job.shown.get("examples") or {}, control):
         st.markdown(plain(verdict))
     if changed := changes_of(intervals):
         figure = slopes(changed, ends=("base", "trained"), title="held-out groups and the probe")
@@ -180,8 +184,15 @@ def _examples(job_id: int, kind: str) -> Examples:
     return try_it.examples(signed_in_user(), job_id=job_id, kinds=(kind,))
 
 
-def verdict_text(intervals: Sequence[IntervalRow], examples: Mapping[str, Any]) -> str:
-    """What the training changed, by instruction flip; empty where it was not measured."""
+def verdict_text(
+    intervals: Sequence[IntervalRow],
+    examples: Mapping[str, Any],
+    control: tuple[float | None, float | None],
+) -> str:
+    """What the training changed, by instruction flip; empty where it was not measured.
+
+    control: the flip by the instruction alone, before and after.
+    """
     row = next((each for each in intervals if each.measure == INSTRUCTION_FLIP), None)
     if row is None or row.gain is None or row.base is None or row.trained is None:
         return ""
@@ -195,6 +206,8 @@ def verdict_text(intervals: Sequence[IntervalRow], examples: Mapping[str, Any]) 
             f"{says} [{row.gain_low:+.3f}, {row.gain_high:+.3f}], "
             f"{clear if is_clear else 'no clear difference'}."
         )
+        if row.gain_low > 0 and (shared := shared_with_control(*control, row.gain_low)):
+            said = f"{said} {shared}"
     if LOST not in examples:
         return said
     gained, lost = examples["gained"], examples[LOST]["count"]

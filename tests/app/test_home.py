@@ -63,7 +63,7 @@ from db.tables import (
     utc_now,
 )
 from db.values import LOCAL_ADMIN
-from trainer.evaluate.following import INSTRUCTION_FLIP
+from trainer.evaluate.following import INSTRUCTION_CONTROL, INSTRUCTION_FLIP
 
 EMPTY = Overview(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {}, 0, 0, 0, 0, 0)
 FULL = replace(
@@ -250,7 +250,7 @@ def test_home_knows_that_the_base_model_chose_the_groups_of_the_flip(sqlite_stor
                 session,
                 model=model,
                 benchmark=benchmark,
-                metrics={INSTRUCTION_FLIP: flipped / 40},
+                metrics={INSTRUCTION_FLIP: flipped / 40, INSTRUCTION_CONTROL: flipped / 40},
                 per_query={
                     name: {INSTRUCTION_FLIP: float(number < flipped)}
                     for number, name in enumerate(questions)
@@ -267,6 +267,7 @@ def test_home_knows_that_the_base_model_chose_the_groups_of_the_flip(sqlite_stor
         session.commit()
     (flip,) = read_quality(user_with("train")).quality.lights
     assert flip.level == "look" and "Circular on held-out x" in flip.why
+    assert "by the instruction alone, it gained +60.0 points" in flip.why
 
 
 def test_the_base_is_the_one_on_the_benchmark_of_the_newest_trained_model() -> None:

@@ -5,6 +5,7 @@ from app_pages import open_drawers
 from streamlit.testing.v1 import AppTest
 
 from app.cli.trainings import _trained
+from app.training.watched import verdict_text
 from trainer.evaluate.intervals import ranked_over
 from trainer.report.scored import interval_rows
 
@@ -86,3 +87,19 @@ def test_bm25s_best_are_named_only_where_not_all_passages_are_ranked(
     record = {"benchmark": {"documents": documents}, "pool": "all"}
     assert ranked_over(measure, {"instruction-flip": 0.5}, record) == found
     assert ranked_over(measure, {}, record) == "all"
+
+
+@pytest.mark.parametrize(("control", "shares"), [((0.2, 0.5), True), ((0.2, 0.22), False)])
+def test_a_gain_that_the_instruction_alone_has_too_is_told_as_such(
+    control: tuple[float, float], shares: bool
+) -> None:
+    gain = {"value": 0.2, "low": 0.1, "high": 0.3}
+    held_out = {
+        "before": {"instruction-flip": 0.3},
+        "after": {"instruction-flip": 0.5},
+        "gain": {"instruction-flip": gain},
+        "groups": 40,
+    }
+    said = verdict_text(interval_rows({"held_out": held_out}), {}, control)
+    assert "clearly higher." in said
+    assert ("by the instruction alone, it gained" in said) == shares
