@@ -289,7 +289,9 @@ def test_four_workers_curate_a_node_dies_and_nothing_is_done_twice(
         assert get_run(session, run_id).status == "done"
         found = funnel(session, run_id)
     assert found.finished == PAIRS
-    assert stored_calls(postgres_store) == len(server.answered) == PAIRS * 8
+    assert stored_calls(postgres_store) == PAIRS * 8
+    probes = 2 * len(workers)  # at most, of calls that the server held: whether they hang
+    assert PAIRS * 8 <= len(server.answered) <= PAIRS * 8 + probes
     ray.add_nodes(1)  # the dead node is replaced
 
 
