@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis.embed.neighbours import below_share
-from analysis.files.corpora import read_texts
 from trainer.data.groups import Group, group_key, plain
 from trainer.data.passage_pool import PassagePool, new_passages
 from trainer.evaluate.scoring import encode_unique
@@ -33,6 +32,8 @@ def corpus_of(settings: TrainSettings) -> list[str]:
     """The passages of the settings' corpus. Raises BadInput, BadRows with the line."""
     if not settings.mined_corpus:
         return []
+    from analysis.files.corpora import read_texts  # here: it loads the store, which a GPU may lack
+
     return [found.text for found in read_texts(Path(settings.mined_corpus).expanduser())]
 
 
