@@ -21,6 +21,8 @@ from db.tables import (
     Passage,
     Prompt,
     Recipe,
+    Release,
+    ReleaseGroup,
     Run,
     SlotText,
     utc_now,
@@ -49,6 +51,19 @@ def make_run(
         run_id = _make(session, kept, dropped, unwritten, name, offline, licence, texts or {})
         session.commit()
     return run_id
+
+
+def add_release(session: Session, dataset_id: int, *groups: int, **facts: Any) -> Release:
+    """A release with these groups, by its row alone; flushed."""
+    usual = {"path": "r", "format": "jsonl", "filter": {}, "counts": {}, "card": ""}
+    release = Release(dataset_id=dataset_id, offline=True, **usual | facts)
+    session.add(release)
+    session.flush()
+    session.add_all(
+        ReleaseGroup(release_id=release.id, group_id=group_id, split="train") for group_id in groups
+    )
+    session.flush()
+    return release
 
 
 def group_ids(store: Store, run_id: int, verdict: str = "kept") -> list[int]:

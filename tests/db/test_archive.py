@@ -8,6 +8,7 @@ import pytest
 from conftest import count_rows
 from grown_dataset import grown
 from purged_world import NAME, everything, fill, in_write
+from records_world import add_release
 from second_run import make_second_run
 from sqlalchemy import event, select, text
 from sqlalchemy.orm import Session
@@ -33,8 +34,6 @@ from db.tables import (
     Judge,
     Judgment,
     Passage,
-    Release,
-    ReleaseGroup,
     Review,
     Run,
     RunWorker,
@@ -58,20 +57,8 @@ def a_review(session: Session) -> None:
 
 
 def a_release(session: Session) -> None:
-    release = Release(
-        dataset_id=get_dataset(session, NAME).id,
-        name="spring",
-        content_sha256="",
-        path="r",
-        format="jsonl",
-        filter={},
-        counts={},
-        card="",
-        offline=True,
-    )
-    session.add(release)
-    session.flush()
-    session.add(ReleaseGroup(release_id=release.id, group_id=first_group(session), split="train"))
+    dataset_id, group_id = get_dataset(session, NAME).id, first_group(session)
+    add_release(session, dataset_id, group_id, name="spring", content_sha256="")
 
 
 def a_study(session: Session) -> None:

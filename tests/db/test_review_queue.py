@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from leases import next_item
-from records_world import group_ids, make_run
+from records_world import add_release, group_ids, make_run
 from sqlalchemy import select
 from study_world import list_reviews, sampled_study
 
@@ -23,7 +23,7 @@ from db.review.reviews import (
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge
 from db.study.studies import set_status
-from db.tables import Event, Group, Item, Release, ReleaseGroup, Run
+from db.tables import Event, Group, Item, Run
 
 Inf = Callable[..., Any]
 
@@ -193,21 +193,8 @@ def test_groups_are_listed_by_their_release_and_the_model_trained_on_it(
     with sqlite_store.write() as session:
         dataset_id = session.get_one(Run, run_id).dataset_id
         for group_id in (one, two):
-            release = Release(
-                dataset_id=dataset_id,
-                name=f"r{group_id}",
-                content_sha256=str(group_id),
-                path="r",
-                format="inf-ir",
-                filter={},
-                counts={},
-                card="",
-                offline=True,
-            )
-            session.add(release)
-            session.flush()
-            session.add(ReleaseGroup(release_id=release.id, group_id=group_id, split="train"))
-        session.flush()
+            facts = {"name": f"r{group_id}", "content_sha256": str(group_id)}
+            release = add_release(session, dataset_id, group_id, **facts)
         record_checkpoint(
             session, path="/m", base_model="b", config={}, summary={}, release_id=release.id
         )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Ran
+from records_world import add_release
 from trainer_folders import write_followir, write_jsonl
 from trainer_jobs import claim
 
@@ -14,7 +15,7 @@ from db.outcome.checkpoints import record_checkpoint
 from db.outcome.evaluations import list_evaluations, newest_scores
 from db.outcome.independence import trained_on_dataset
 from db.store.store import Store
-from db.tables import Dataset, Passage, Release
+from db.tables import Dataset, Passage
 from trainer.evaluate.job import dataset_benchmark, evaluate
 from trainer.records.circular import circular_notes, circular_sentences
 
@@ -101,19 +102,7 @@ def test_a_dataset_that_a_model_was_trained_on_is_no_evidence_and_the_note_says_
         dataset = find_dataset(session, "small")
         assert dataset is not None
         assert circular_sentences(session, newest_scores(session)) == []
-        release = Release(
-            dataset_id=dataset.id,
-            name="r",
-            content_sha256="0a",
-            path="r",
-            format="jsonl",
-            filter={},
-            counts={},
-            card="",
-            offline=True,
-        )
-        session.add(release)
-        session.flush()
+        release = add_release(session, dataset.id, name="r", content_sha256="0a")
         checkpoint = record_checkpoint(
             session, path="out/a", base_model="b", config={}, summary={}, release_id=release.id
         )
