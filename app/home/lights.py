@@ -141,7 +141,7 @@ def _flip(found: OfModel) -> Light:
         return flip_light(None, after, None, f"{trained.base_model} is not evaluated on it")
     ends = base.metrics.get(INSTRUCTION_CONTROL), trained.metrics.get(INSTRUCTION_CONTROL)
     low = found.difference.low if found.difference else None
-    shared = shared_with_control(*ends, low or 0.0)
+    shared = shared_with_control(*ends, low)
     return flip_light(
         float(base.metrics[INSTRUCTION_FLIP]),
         after,

@@ -19,6 +19,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.jobs.places import uses_environment
@@ -27,6 +28,7 @@ from db.jobs.jobs import LOCAL, OVER, keep_here, key_of
 from db.servers.sealing import seal, unseal
 from db.store.environment import VARIABLES
 from db.store.secrets import inherited, is_secret
+from db.store.store import Store
 from db.tables import Job
 
 log = logging.getLogger("inf.jobs")
@@ -106,12 +108,17 @@ def was_left(job: Job) -> bool:
     return _path(job).exists()
 
 
-def left_ids() -> set[int]:
-    """The ids of the jobs for which there is something, those of other stores too."""
-    found = (
+def left_of_ended(store: Store, launcher: str) -> list[Job]:
+    """The jobs of a launcher that are over and for which there is something."""
+    names = (
         re.fullmatch(r"job-(\d+)-\d+T\d+\.json", path.name) for path in _folder().glob("job-*")
     )
-    return {int(name[1]) for name in found if name}
+    ids = {int(name[1]) for name in names if name}  # of other stores' jobs, too
+    if not ids:
+        return []
+    is_over = Job.id.in_(ids), Job.status.in_(OVER), Job.launcher == launcher
+    with store.read() as session:
+        return [job for job in session.scalars(select(Job).where(*is_over)) if was_left(job)]
 
 
 def take_earlier(session: Session) -> None:

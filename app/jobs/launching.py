@@ -84,12 +84,13 @@ def _admitted(
     require_own(session, now, kind, config)
     more = int(config.get("workers") or 1) - 1 if KINDS[kind].shared else 0
     is_one_machines = session.get_bind().dialect.name == "sqlite"
-    joined, here = more + bool(config.get("joins")), place.get("launcher", jobs.LOCAL) == jobs.LOCAL
+    joins, here = bool(config.get("joins")), place.get("launcher", jobs.LOCAL) == jobs.LOCAL
+    joined = more + joins  # the first worker of a run that starts joins none
     if joined > MAX_JOINED and is_one_machines and here:
         raise BadInput(
             f"{joined} workers cannot join a run at a time on this machine, which has places for "
             f"{MAX_JOINED}",
-            f"start {MAX_JOINED + 1 + more - joined} at most; with PostgreSQL other machines take "
+            f"start {MAX_JOINED + (not joins)} at most; with PostgreSQL other machines take "
             "further ones, or a Ray cluster",
             code="too_many_workers",
         )

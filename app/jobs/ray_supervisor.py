@@ -12,11 +12,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from sqlalchemy import select
-
 from analysis.files.shared import share_log
 from app.jobs import launching
-from app.jobs.handed_over import left_ids, was_left
+from app.jobs.handed_over import left_of_ended
 from app.jobs.ray_cluster import (
     OVER,
     RUNNING,
@@ -183,13 +181,11 @@ def _retry_lost(store: Store, cluster: RayCluster, silent: dict[int, float]) -> 
     was left for the others that ended it deletes. Whether any were lost."""
     launching.mark_lost(store, silent)
     lost = _jobs_here(store, cluster, "lost")
-    is_over = Job.status.in_(jobs.OVER), Job.launcher == cluster.address
     with store.read() as session:
         wanted = [job for job in lost if launching.is_wanted(session, job)]
-        over = session.scalars(select(Job).where(Job.id.in_(left_ids()), *is_over)).all()
     again = {job.id for job in wanted}
-    for job in over:
-        if was_left(job) and job.id not in again:
+    for job in left_of_ended(store, cluster.address):
+        if job.id not in again:
             launching.settle(store, job.id)
     for job in wanted:
         name = submission_of(store, job)

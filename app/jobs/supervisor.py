@@ -26,7 +26,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from analysis.files.shared import drop_states, share_the_rest
 from app.jobs import launching
 from app.jobs.entry import require_own_files
-from app.jobs.handed_over import left_ids, take_earlier, was_left
+from app.jobs.handed_over import left_of_ended, take_earlier
 from app.jobs.kinds import kinds_of_slot
 from app.jobs.processes import end_rest_of_group, is_alive_here, is_process_of
 from app.jobs.supervisors import try_supervisor_lock
@@ -203,14 +203,9 @@ def _inherited(store: Store) -> dict[str, Running]:
 
 def _settle(store: Store, running: dict[str, Running]) -> None:
     """Settle the jobs that were launched here and are over: some died, perhaps with the machine."""
-    left = left_ids() - {one.job_id for one in running.values()}
-    if not left:
-        return
-    with store.read() as session:
-        is_over = Job.id.in_(left), Job.status.in_(jobs.OVER), Job.launcher == jobs.LOCAL
-        over = session.scalars(select(Job).where(*is_over)).all()
-    for job in over:
-        if was_left(job) and launching.settle(store, job.id):
+    running_ids = {one.job_id for one in running.values()}
+    for job in left_of_ended(store, jobs.LOCAL):
+        if job.id not in running_ids and launching.settle(store, job.id):
             log.info("job %s, attempt %s, was lost and is queued again", job.id, job.attempt)
 
 

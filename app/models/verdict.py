@@ -96,7 +96,7 @@ def _sentence(trained: Evaluation, base: Evaluation) -> str:
     meaning = MEANING[name][verdict]
     if name == INSTRUCTION_FLIP and verdict == "higher":
         ends = base.metrics.get(INSTRUCTION_CONTROL), trained.metrics.get(INSTRUCTION_CONTROL)
-        meaning = shared_with_control(*ends, low or 0.0) or meaning
+        meaning = shared_with_control(*ends, low) or meaning
     noun = "groups" if name == INSTRUCTION_FLIP else "queries"
     return (
         f"{said}. {VERDICTS[verdict]}: {difference:+.1f} points{interval} over {row.queries:,} "
@@ -104,12 +104,13 @@ def _sentence(trained: Evaluation, base: Evaluation) -> str:
     )
 
 
-def shared_with_control(first: float | None, last: float | None, least: float) -> str:
-    """What a gain does not show where the instruction alone gains `least` or more; else "".
+def shared_with_control(first: float | None, last: float | None, low: float | None) -> str:
+    """What a gain does not show where the instruction alone gains as much; else "".
 
-    first, last: the control's share before and after, None where it was not measured.
+    first, last: the control's share before and after, None where it was not measured. low: the
+    lower bound of the gain; where it is not above 0, there is nothing to share.
     """
-    if first is None or last is None or last - first < least:
+    if first is None or last is None or low is None or low <= 0 or last - first < low:
         return ""
     return (
         f"Without the query, by the instruction alone, it gained {100 * (last - first):+.1f} "

@@ -206,8 +206,7 @@ def verdict_text(
             f"{says} [{row.gain_low:+.3f}, {row.gain_high:+.3f}], "
             f"{clear if is_clear else 'no clear difference'}."
         )
-        if row.gain_low > 0 and (shared := shared_with_control(*control, row.gain_low)):
-            said = f"{said} {shared}"
+        said = f"{said} {shared_with_control(*control, row.gain_low)}".rstrip()
     if LOST not in examples:
         return said
     gained, lost = examples["gained"], examples[LOST]["count"]

@@ -706,7 +706,6 @@ class OpenAIProvider:
         Raises ValueError; Unusable where its cost is counted; ProviderError for an answer of
         another model: no further call starts, and a run that takes it finds it.
         """
-        aside = request.aside(sha256(content).hexdigest())
         try:
             completion = read_body(content, charset)
             answer = self.read(request, completion, seconds)
@@ -717,7 +716,7 @@ class OpenAIProvider:
             why = f"the answer cannot be read ({type(error).__name__}: {error})"
             raise (Unusable if has_usage else ValueError)(why) from error
         if how_it_ended(answer.finish_reason) == "exhausted":
-            self.keep(aside, answer)
+            self.keep(request.aside(sha256(content).hexdigest()), answer)
             raise Unusable(f"the server ended the answer with “{answer.finish_reason}”")
         answers_as = self.answers_as.get(request.task, "own")
         refused = refused_model(endpoint, request.model, answer.model, answers_as)

@@ -5,6 +5,7 @@ from app_pages import open_drawers
 from streamlit.testing.v1 import AppTest
 
 from app.cli.trainings import _trained
+from app.models.verdict import shared_with_control
 from app.training.watched import verdict_text
 from trainer.evaluate.intervals import ranked_over
 from trainer.report.scored import interval_rows
@@ -87,6 +88,11 @@ def test_bm25s_best_are_named_only_where_not_all_passages_are_ranked(
     record = {"benchmark": {"documents": documents}, "pool": "all"}
     assert ranked_over(measure, {"instruction-flip": 0.5}, record) == found
     assert ranked_over(measure, {}, record) == "all"
+
+
+@pytest.mark.parametrize("low", [None, 0.0, -0.1])
+def test_a_control_shares_no_gain_that_there_may_not_be(low: float | None) -> None:
+    assert shared_with_control(0.3, 0.29, low) == shared_with_control(0.3, 0.5, low) == ""
 
 
 @pytest.mark.parametrize(("control", "shares"), [((0.2, 0.5), True), ((0.2, 0.22), False)])

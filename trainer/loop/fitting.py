@@ -216,7 +216,7 @@ def _mined(
             settings.mined_negatives,
             settings.mined_limit,
             work / "mined.json",
-            corpus=corpus_of(settings),
+            corpus=corpus_of(settings) if pool is None else (),  # the pool has them
             pool=pool,
             progress=lambda done, total: report(done, total, "mining negatives"),
         )

@@ -31,7 +31,6 @@ from trainer.settings.settings import TrainSettings
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 log = logging.getLogger("inf.train")

@@ -14,12 +14,10 @@ from torch import nn
 from db.errors import BadInput
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-
-if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from torch import Tensor, nn
+    from sentence_transformers import SentenceTransformer
+    from torch import Tensor
 
 FILE = "weights.safetensors"
 

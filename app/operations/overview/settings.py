@@ -113,6 +113,7 @@ def _from_store(actor: Actor) -> Iterator[SettingRow]:
 #
 # Sources: `environment`; `file` ($INF_HOME/secrets.toml); `default`. Secrets are masked: the values
 # of secret variables, and passwords within addresses.
+
 # up to the last @: a password may hold one, and several addresses may share a value
 _PASSWORD = re.compile(r"(://[^:/@\s]*:)\S*@")
 _PARAMETER = re.compile(r"([?&][^=&\s]*(?:password|token|key|secret)[^=&\s]*=)[^&\s]*", re.I)

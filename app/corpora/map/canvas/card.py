@@ -20,9 +20,6 @@ from app.kit.card_files import card_css, card_js, nothing
 if TYPE_CHECKING:
     import pandas as pd
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 PARTS = ("points", "painter", "names", "saving", "view", "tools", "card")
 CARD = st.components.v2.component(
     "inf_map_card",
