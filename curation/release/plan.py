@@ -197,8 +197,12 @@ def choice_of(wanted: ReleasePlan, run_id: int) -> Choice:
 
 def with_runs(session: Session, wanted: ReleasePlan) -> ReleasePlan:
     """The request with its runs named: by dataset as named, those given, else its latest finished
-    one. Raises BadInput for a run of a dataset that is not named."""
+    one. Raises BadInput for a run of a dataset that is not named, and where nothing is named."""
     if not wanted.datasets:
+        if not wanted.runs:
+            raise BadInput(
+                "no dataset and no run is named", "name a dataset", code="dataset_or_run_missing"
+            )
         return wanted
     datasets = [get_dataset(session, name) for name in dict.fromkeys(wanted.datasets)]
     of: dict[int, list[int]] = {dataset.id: [] for dataset in datasets}
@@ -227,10 +231,6 @@ def _runs(session: Session, wanted: ReleasePlan) -> list[tuple[Dataset, Run]]:
     if twice:
         raise BadInput(
             f"run {twice[0]} is named twice", "name every run once", code="run_named_twice"
-        )
-    if not numbers:
-        raise BadInput(
-            "no dataset and no run is named", "name a dataset", code="dataset_or_run_missing"
         )
     runs = [get_run(session, number) for number in numbers]
     return [(session.get_one(Dataset, run.dataset_id), run) for run in runs]

@@ -111,6 +111,8 @@ def test_an_actor_sees_and_launches_only_on_what_they_have_the_right(server: Sto
             releases.create(eve, wanted, queued)
         with pytest.raises(NotFound):
             launching.launch(server, "export", wanted.config(), actor=eve)
+    with pytest.raises(BadInput, match="no dataset and no run is named"):
+        releases.create(eve, ReleasePlan(out=out), queued)  # not a job that ends in it
     with unscoped(), server.read() as session:
         assert [job.config["runs"] for job in jobs.list_jobs(session)] == [[mine]]
 
