@@ -67,6 +67,8 @@ hypothesis.settings.load_profile("everywhere")
 NOT_FAST_MARKS = ("slow", "long", "browser", "postgres", "gpu")
 # Seconds of a test by its mark, roughly: the first mark counts.
 WEIGHTS = {"long": 30.0, "slow": 15.0, "browser": 10.0, "fast": 0.05}
+# Long files that the gate has to run, whatever time is left: kills, and Ray on several nodes.
+FIRST_FILES = ("test_ray.py", "test_killed_curation.py", "test_patience.py", "test_ray_serve.py")
 NOT_FAST_FIXTURES = {
     "inf",
     "inf_process",
@@ -131,7 +133,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         weight = next((w for name, w in WEIGHTS.items() if item.get_closest_marker(name)), 1.0)
         weights[item.path] = weights.get(item.path, 0) + weight
     # stable: the order within a file stays
-    items.sort(key=lambda item: -weights[item.path])
+    items.sort(key=lambda item: (item.path.name not in FIRST_FILES, -weights[item.path]))
 
 
 def pytest_collection_finish() -> None:
