@@ -1,16 +1,23 @@
 # The web app alone: docker build -t inf-studio .
-# With jobs (training, maps, embedding): docker build --build-arg EXTRAS=train -t inf-studio-jobs .
+# With jobs (training, maps, embedding), on a machine without a GPU:
+#   docker build --build-arg EXTRAS=train --build-arg TORCH_BACKEND=cpu -t inf-studio-jobs .
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /src
-COPY . .
-RUN python -m venv /opt/build \
-    && /opt/build/bin/pip install --no-cache-dir -c constraints.txt build hatchling \
-    && /opt/build/bin/python -m build --wheel --no-isolation --outdir /dist .
+# which PyTorch an extra brings: cpu, cu130 … or auto; PyPI's build (CUDA) where it is empty
+ARG TORCH_BACKEND=""
 ARG EXTRAS=""
-RUN python -m venv /opt/inf-studio \
-    && wheel="$(ls /dist/*.whl)" \
-    && /opt/inf-studio/bin/pip install --no-cache-dir -c constraints.txt \
-        "${wheel}${EXTRAS:+[${EXTRAS}]}"
+# what the source depends on, before it: a change of the source installs none of it again
+COPY pyproject.toml constraints.txt ./
+# hadolint ignore=DL3013
+RUN python -m venv /opt/build \
+    && /opt/build/bin/pip install --no-cache-dir -c constraints.txt uv \
+    && python -m venv /opt/inf-studio \
+    && IFS=, && for extra in $EXTRAS; do set -- "$@" --extra "$extra"; done \
+    && /opt/build/bin/uv pip install --no-cache --python /opt/inf-studio -c constraints.txt \
+        -r pyproject.toml ${TORCH_BACKEND:+--torch-backend "$TORCH_BACKEND"} "$@"
+COPY . .
+RUN /opt/build/bin/uv build --wheel -b constraints.txt --out-dir /dist . \
+    && /opt/build/bin/uv pip install --no-cache --python /opt/inf-studio --no-deps /dist/*.whl
 
 FROM python:3.11-slim-bookworm
 # tini passes signals to the whole process group and reaps jobs; pg_dump is for `inf store upgrade`

@@ -77,10 +77,14 @@ def _copy(rest: str, folder: Path, work: Path) -> None:
             if not Path(moved(word, folder)).exists():
                 sys.exit(f"COPY {rest}: {word} was not made")
         return  # both stages share the folder
-    if words != [".", "."]:
-        sys.exit(f"COPY {rest}: only `COPY . .` and `--from` are known here")
+    if words[-1] not in (".", "./"):
+        sys.exit(f"COPY {rest}: only copies to `.` and `--from` are known here")
     listed = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True
+        ["git", "ls-files", "-z", "--", *words[:-1]],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
     ).stdout
     for name in filter(None, listed.split("\0")):
         if (ROOT / name).is_file():

