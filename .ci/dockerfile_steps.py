@@ -81,10 +81,7 @@ def _copy(rest: str, folder: Path, work: Path) -> None:
         sys.exit(f"COPY {rest}: only copies to `.` and `--from` are known here")
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--", *words[:-1]],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
+        **{"cwd": ROOT, "check": True, "capture_output": True, "text": True},
     ).stdout
     for name in filter(None, listed.split("\0")):
         if (ROOT / name).is_file():

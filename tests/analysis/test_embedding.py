@@ -45,7 +45,7 @@ def test_packaged_weights_that_somebody_changed_are_refused(
     monkeypatch.setattr(package, "MODEL_DIR", tmp_path)
     assert model_source(DEFAULT_MODEL) == str(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(weights[:-1] + bytes([weights[-1] ^ 1]))
-    with pytest.raises(Refused, match=r"not those of .* --force-reinstall"):
+    with pytest.raises(Refused, match=r"not those of .* install version"):
         model_source(DEFAULT_MODEL)
 
 
