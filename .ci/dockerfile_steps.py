@@ -79,10 +79,8 @@ def _copy(rest: str, folder: Path, work: Path) -> None:
         return  # both stages share the folder
     if words[-1] not in (".", "./"):
         sys.exit(f"COPY {rest}: only copies to `.` and `--from` are known here")
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--", *words[:-1]],
-        **{"cwd": ROOT, "check": True, "capture_output": True, "text": True},
-    ).stdout
+    command = ["git", "ls-files", "-z", "--", *words[:-1]]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     for name in filter(None, listed.split("\0")):
         if (ROOT / name).is_file():
             (work / name).parent.mkdir(parents=True, exist_ok=True)

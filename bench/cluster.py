@@ -84,6 +84,7 @@ class Figures:
     status: str
     most_per_minute: float
     most_tokens_per_minute: float
+    most_tokens_in_ten_seconds: float
     commit_p99_of_span: str
 
 
@@ -140,13 +141,16 @@ def _cpu_seconds(pid: int, *, ended: bool = False) -> float:
     return sum(map(int, words[11 : 15 if ended else 13])) / TICKS
 
 
-def most_per_minute(marks: list[tuple[int, float, float, float, int, int, int]], of: int) -> float:
-    """The highest rate over any 10 s of a run, per minute, of column `of`; of all of a shorter."""
+def most_per_minute(
+    marks: list[tuple[int, float, float, float, int, int, int]], of: int, seconds: float = 10
+) -> float:
+    """The highest rate over any so many seconds of a run, per minute, of column `of`; of all of a
+    shorter run."""
     rates = [
         (later[of] - first[of]) / (later[1] - first[1])
         for at, first in enumerate(marks)
         for later in marks[at:]
-        if later[1] - first[1] >= 10
+        if later[1] - first[1] >= seconds
     ]
     whole = (marks[-1][of] - marks[0][of]) / (marks[-1][1] - marks[0][1])
     return 60 * max(rates, default=whole)
@@ -260,7 +264,8 @@ def _middle(watch: Watch, began: float, ended: float) -> dict[str, Any]:
         "lock_waits": round(locked / max(1, sessions), 4),
         "lock_waits_of_busy": round(locked / max(1, busy), 4),
         "most_per_minute": round(most_per_minute(marks, of=0)),
-        "most_tokens_per_minute": round(most_per_minute(marks, of=6)),
+        "most_tokens_per_minute": round(most_per_minute(marks, of=6, seconds=60)),
+        "most_tokens_in_ten_seconds": round(most_per_minute(marks, of=6) / 6),
     }
 
 
