@@ -102,10 +102,22 @@ def is_dead(owner: str) -> bool:
         process = psutil.Process(int(pid))
         is_same = f"{process.create_time():.2f}" == created
         return not is_same or process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
+    except psutil.NoSuchProcess:  # or another user's, which `hidepid` keeps from being seen
+        return not _is_hidden(int(pid))
     except psutil.AccessDenied:  # another user's process: it is alive
         return False
+
+
+def _is_hidden(pid: int) -> bool:
+    if not HAS_GROUPS:  # there, a signal of 0 would be Ctrl-C
+        return False
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
 
 
 @functools.cache

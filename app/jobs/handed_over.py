@@ -34,7 +34,17 @@ from db.tables import Job
 log = logging.getLogger("inf.jobs")
 SECTIONS: Final = ("Language models", "Hugging Face Hub")
 SLACK: Final = timedelta(minutes=5)  # between the clocks of a store and of this machine
-NAMES: Final = frozenset(each.name for section in SECTIONS for each in VARIABLES[section])
+# What a client of a model server reads besides, and of that what is of this machine's network
+NETWORK: Final = frozenset(
+    name
+    for each in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+    for name in (each, each.lower())
+) | {"SSL_CERT_FILE", "SSL_CERT_DIR"}
+NAMES: Final = (
+    {each.name for section in SECTIONS for each in VARIABLES[section]}
+    | {"OPENAI_ORG_ID", "OPENAI_PROJECT_ID"}
+    | NETWORK
+)
 
 
 def hand_over(session: Session, job: Job, like: Iterable[Job] = ()) -> None:
@@ -53,7 +63,11 @@ def hand_over(session: Session, job: Job, like: Iterable[Job] = ()) -> None:
             sealed = content["sealed"] if is_here else ""
             return _write(job, json.dumps(content | {"sealed": sealed}))
     held = {name: value for name, value in inherited().items() if _is_handed_over(name)}
-    secrets = {name: value for name, value in held.items() if is_secret(name)}
+    secrets = {
+        name: value
+        for name, value in held.items()
+        if is_secret(name) or (is_here and "@" in value)  # an address with a password
+    }
     content = {
         "plain": {name: value for name, value in held.items() if name not in secrets},
         "sealed": seal(json.dumps(secrets)) if secrets and is_here else "",
@@ -94,7 +108,7 @@ def sent_to_cluster(job: Job) -> dict[str, str]:
         content = json.loads(_path(job).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    left: dict[str, str] = content["plain"]
+    left = {name: value for name, value in content["plain"].items() if name not in NETWORK}
     plain = {name: value for name, value in left.items() if not {"@", "?"} & set(value)}
     if kept := sorted(left.keys() - plain.keys()):
         log.warning("not sent to the cluster, since others see it there: %s", ", ".join(kept))

@@ -28,6 +28,9 @@ WIRE_ERRORS: Final = (
 )
 LIMIT_NAMES: Final = ("max_tokens", "max_completion_tokens")
 QUOTA, TOO_LONG = "insufficient_quota", "context_length_exceeded"
+# of one prompt that alone exceeds a limit of tokens per minute (status 429): no pause helps
+TOO_LARGE: Final = "request too large"
+GATEWAY_TIMEOUTS: Final = (504, 524)  # a proxy waited in vain for an answer that may be written
 QUOTA_CODES: Final = {QUOTA, "budget_exceeded", "ExceededBudget"}
 KEY_CODES: Final = {"auth_error", "authentication_error", "invalid_api_key", "expired_key"}
 
@@ -66,7 +69,8 @@ def raise_if_final(error: Exception, request: Request, server: str) -> None:
             "give that address, if it is the server's",
             code="server_redirects",
         ) from error
-    if isinstance(error, openai.APIStatusError) and error.status_code == 413:
+    is_large = isinstance(error, openai.RateLimitError) and TOO_LARGE in error.message.lower()
+    if is_large or (isinstance(error, openai.APIStatusError) and error.status_code == 413):
         raise RowFailed("too_long_for_model", error.message) from error
     if isinstance(error, WIRE_ERRORS):
         return
@@ -96,12 +100,12 @@ def refuses_all(server: str, why: str) -> ProviderError:
 def is_lost(error: Exception) -> bool:
     """Whether an answer may have been written, and is paid, that did not arrive.
 
-    So where a connection ended after the request was sent, and of a body that cannot be read; not
-    where none was opened, nor for a status that says no, nor for a page of a proxy, nor where its
-    usage was read.
+    So where a connection ended after the request was sent, here or behind a proxy, and of a body
+    that cannot be read; not where none was opened, nor for a status that says no, nor for a page of
+    a proxy, nor where its usage was read.
     """
     if isinstance(error, openai.APIStatusError):
-        return False
+        return error.status_code in GATEWAY_TIMEOUTS
     causes = list(causes_of(error))
     if any(isinstance(each, aiohttp.ClientConnectorError) for each in causes):
         return False

@@ -19,7 +19,8 @@ Ending = Literal["complete", "cut_off", "refused", "exhausted"]
 # Reasons to end as servers name them, after `how_it_ended` has made them snake case.
 _ENDINGS: Final[dict[Ending, str]] = {
     "complete": "stop stopped stop_sequence stop_token stop_word stop_string stop_string_found eos "
-    "eos_token eos_found end end_turn end_of_text endoftext complete completed done finished "
+    "eos_token eos_found end end_turn end_of_turn end_of_text endoftext im_end eot_id complete "
+    "completed done finished "
     "success succeeded normal tool_calls tool_call tool_use function_call no_choice unknown_shape",
     "refused": "refusal refused content_filter content_filtered filtered safety image_safety "
     "recitation prohibited_content blocklist blocked spii language guardrail_intervened guardrail "
@@ -29,6 +30,7 @@ _ENDINGS: Final[dict[Ending, str]] = {
 _ENDING_OF: Final = {name: ending for ending, all_ in _ENDINGS.items() for name in all_.split()}
 _EVENT = ("data:", ":", "event:", "id:", "retry:")  # what a line of a stream begins with
 _SIDES = ("prompt", "completion")
+_LINE_END = re.compile(r"\r\n|\n|\r")  # in a stream; a text may have U+2028 or U+0085
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -40,7 +42,8 @@ def how_it_ended(finish_reason: str) -> Ending:
     `exhausted` had no resources left: another attempt may have.
     """
     name = _CAMEL.sub("_", finish_reason.strip().rpartition(".")[2]).lower()
-    name = re.sub(r"[\s-]+", "_", name).removeprefix("finish_reason_")
+    name = re.sub(r"[\s-]+", "_", name.strip("<|>"))
+    name = name.removeprefix("finish_reason_").removeprefix("stop_reason_")
     return _ENDING_OF.get(name, "cut_off")
 
 
@@ -110,10 +113,10 @@ def as_stored(content: bytes) -> str:
 
 def _of_events(text: str) -> Any:
     """The completion of a stream of server-sent events. Raises ValueError where it broke off."""
-    fields = [line.partition(":") for line in text.splitlines() if line.strip()]
+    fields = [line.partition(":") for line in _LINE_END.split(text) if line.strip()]
     sent = [value.strip() for name, _, value in fields if name.strip() == "data"]
     if not sent:
-        rest = [line for line in text.splitlines() if not line.startswith(_EVENT)]
+        rest = [line for line in _LINE_END.split(text) if not line.startswith(_EVENT)]
         return json.loads("\n".join(rest), strict=False)
     events = [json.loads(one, strict=False) for one in sent if one != "[DONE]"]
     parts = [one for one in events if isinstance(one, dict)]

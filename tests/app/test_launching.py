@@ -723,6 +723,29 @@ def test_a_job_on_a_cluster_has_its_launchers_server_and_no_key(
     assert not list((home() / "launched").iterdir())
 
 
+def test_what_a_client_reads_besides_is_handed_over_and_stays_on_this_machine(
+    toys: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The supervisor would bill another organization, and go through another proxy."""
+    of_launch = {
+        "OPENAI_ORG_ID": "org-now",
+        "OPENAI_PROJECT_ID": "project-now",
+        "https_proxy": "http://ann:open-sesame@proxy.example",
+        "SSL_CERT_FILE": "/etc/now.pem",
+    }
+    for name, value in of_launch.items():
+        monkeypatch.setenv(name, value)
+    here = launching.job_now(toys, launched(toys, monkeypatch))
+    monkeypatch.setenv("INF_RAY_ADDRESS", IdleRay.address)
+    there = launching.job_now(toys, launched(toys, monkeypatch))
+    left = b"".join(each.read_bytes() for each in (home() / "launched").glob(f"job-{here.id}-*"))
+    assert left and b"open-sesame" not in left
+    found = with_handed_over(here, dict.fromkeys(of_launch, "of then"))
+    assert {name: found[name] for name in of_launch} == of_launch
+    assert handed_over.sent_to_cluster(there)["OPENAI_ORG_ID"] == "org-now"
+    assert not {"https_proxy", "SSL_CERT_FILE"} & handed_over.sent_to_cluster(there).keys()
+
+
 def test_whoever_joins_a_clusters_run_here_has_its_own_key(
     toys: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

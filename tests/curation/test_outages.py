@@ -12,7 +12,9 @@ from httpx2 import Response
 from openai_server import Server
 from sqlalchemy import func, select
 
-from curation.providers.failures import retry_after_seconds
+from curation.providers.failures import is_lost, raise_if_final, retry_after_seconds
+from curation.providers.provider import Request, RowFailed
+from curation.recipe.prompt import Prompt
 from curation.recipe.recipe import load_recipe
 from curation.run.engine import curate
 from curation.run.starting import resume_run, start_run
@@ -208,3 +210,24 @@ def test_a_retry_after_is_seconds_or_a_date_and_ten_minutes_at_most(
     assert (
         retry_after_seconds(openai.RateLimitError("slow", response=response, body=None)) == seconds
     )
+
+
+def a_status(status: int, message: str) -> openai.APIStatusError:
+    request = HttpRequest("POST", "http://localhost/v1")
+    kind = openai.RateLimitError if status == 429 else openai.InternalServerError
+    return kind(message, response=Response(status, request=request), body=None)
+
+
+def test_a_prompt_above_a_limit_per_minute_costs_its_row_and_pauses_nothing() -> None:
+    asked = Request("validation", "openai", "small", {}, Prompt("p", ""), {}, gives="Choice")
+    with pytest.raises(RowFailed) as refused:
+        raise_if_final(
+            a_status(429, "Request too large for small on tokens per min (TPM)"), asked, "here"
+        )
+    assert refused.value.reason == "too_long_for_model"
+    raise_if_final(a_status(429, "Rate limit reached for small"), asked, "here")
+
+
+def test_an_answer_that_a_proxy_waited_for_in_vain_may_be_billed() -> None:
+    assert is_lost(a_status(504, "Gateway Time-out")) and is_lost(a_status(524, "a timeout"))
+    assert not is_lost(a_status(502, "Bad Gateway")) and not is_lost(a_status(429, "slow"))

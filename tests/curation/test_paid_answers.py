@@ -12,7 +12,7 @@ from openai_server import Server
 from sqlalchemy import select
 
 from curation.providers.models import is_own_name
-from curation.recipe.completion import how_it_ended
+from curation.recipe.completion import how_it_ended, read_body
 from curation.recipe.prices import Price, save_price
 from db.errors import BadInput, ProviderError
 from db.run.group_detail import get_group
@@ -312,4 +312,14 @@ def test_a_server_that_ran_out_of_resources_is_tried_again_and_its_answer_kept(
 def test_reasons_of_a_server_without_resources() -> None:
     for reason in ("insufficient_system_resource", "InsufficientSystemResources", "overloaded"):
         assert how_it_ended(reason) == "exhausted"
+    for reason in ("end_of_turn", "<|im_end|>", "STOP_REASON_END_TURN", "<|eot_id|>"):
+        assert how_it_ended(reason) == "complete"
     assert how_it_ended("MAX_TOKENS") == how_it_ended("model_length") == "cut_off"
+
+
+@pytest.mark.parametrize("sign", ["\u2028", "\u0085", "\x0b"])
+def test_what_ends_no_line_of_a_stream_is_text(sign: str) -> None:
+    choice = {"message": {"content": f"one{sign}two"}, "finish_reason": "stop"}
+    body = json.dumps({"choices": [choice]}, ensure_ascii=False)
+    for sent in (f"data: {body}\r\n\r\ndata: [DONE]\n\n", f": PROCESSING\r\n\n{body}"):
+        assert read_body(sent.encode())["choices"] == [choice]

@@ -76,6 +76,23 @@ def test_a_killed_process_is_dead_also_before_its_parent_reaps_it(
     assert machine.is_dead(owner) and not machine.process_exists(child.pid)
 
 
+def test_a_process_that_hidepid_keeps_from_being_seen_is_not_judged(
+    child: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of another user, as on many clusters: /proc has nothing of it, a signal is not permitted."""
+    owner = owner_of(child.pid)
+
+    def unseen(pid: int) -> None:
+        raise psutil.NoSuchProcess(pid)
+
+    def not_permitted(pid: int, sign: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(psutil, "Process", unseen)
+    monkeypatch.setattr(os, "kill", not_permitted)
+    assert not machine.is_dead(owner)
+
+
 def test_a_process_that_was_given_an_old_number_is_not_its_owner() -> None:
     where, pid, _, number = machine.new_owner().rsplit(":", 3)
     assert machine.is_dead(f"{where}:{pid}:1.00:{number}")
