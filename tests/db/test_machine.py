@@ -88,9 +88,10 @@ def test_a_process_that_hidepid_keeps_from_being_seen_is_not_judged(
     def not_permitted(pid: int, sign: int) -> None:
         raise PermissionError
 
-    monkeypatch.setattr(psutil, "Process", unseen)
-    monkeypatch.setattr(os, "kill", not_permitted)
-    assert not machine.is_dead(owner)
+    with monkeypatch.context() as hidden:
+        hidden.setattr(psutil, "Process", unseen)
+        hidden.setattr(os, "kill", not_permitted)
+        assert not machine.is_dead(owner)
 
 
 def test_a_process_that_was_given_an_old_number_is_not_its_owner() -> None:
