@@ -343,7 +343,11 @@ def test_a_test_of_nothing_names_that(sqlite_store: Store) -> None:
 
 def test_an_address_without_its_v1_is_named_with_the_one_that_answers(sqlite_store: Store) -> None:
     with Server(key=KEY) as server, Server(list_models=False) as unlisted:
-        for name, key, model in (("lab", KEY, ""), ("refused", "sk-other-key", ""), ("m", KEY, "small")):
+        for name, key, model in (
+            ("lab", KEY, ""),
+            ("refused", "sk-other-key", ""),
+            ("m", KEY, "small"),
+        ):
             add(name=name, url=server.url.removesuffix("/v1"), key=key)
             with pytest.raises(ProviderError) as refused:
                 connections.test(COMMAND, name, model)
