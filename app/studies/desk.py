@@ -102,7 +102,7 @@ def draw_people(study: StudySummary) -> None:
 
 
 def _order(judges: Sequence[JudgeRow]) -> list[str]:
-    """The columns; why people are in doubt stands beside their names, where anybody is."""
+    """The columns; why people are in doubt is next to their names, if any are."""
     first = ["name", "doubt"] if any(each.doubt for each in judges) else ["name"]
     return [*first, *(each for each in COLUMNS if each not in first)]
 
