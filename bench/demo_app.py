@@ -11,12 +11,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
+import psutil  # noqa: E402
 from browser import PATIENCE, settled  # noqa: E402
 from browser import chromium_browser as chromium_browser  # noqa: E402
 from playwright.sync_api import Browser, Page  # noqa: E402
@@ -67,6 +68,27 @@ def _end_tour(url: str) -> None:
 
 
 @contextmanager
+def _served(folder: Path, url: str) -> Iterator[Restartable]:
+    """The server, and at its end no process of its store: a supervisor, which outlives the server
+    that started it, would go on writing to a folder that is removed."""
+    try:
+        with restartable(folder, url) as server:
+            yield server
+    finally:
+        here = [each for each in psutil.process_iter() if _works_on(each, url)]
+        for process in here:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(here, timeout=PATIENCE / 1000)
+
+
+def _works_on(process: psutil.Process, url: str) -> bool:
+    with suppress(psutil.Error):
+        return process.pid != os.getpid() and process.environ().get("INF_DATABASE_URL") == url
+    return False
+
+
+@contextmanager
 def demo_app(home: Path | None) -> Iterator[Restartable]:
     """The server of the app on a copy of the demo's store."""
     with tempfile.TemporaryDirectory() as folder:
@@ -80,7 +102,7 @@ def demo_app(home: Path | None) -> Iterator[Restartable]:
             _inf(copy, "db", "upgrade")
         url = f"sqlite:///{copy}/inf.db"
         _end_tour(url)
-        with restartable(copy, url) as server:
+        with _served(copy, url) as server:
             yield server
 
 
@@ -93,7 +115,7 @@ def empty_app() -> Iterator[Restartable]:
         schema.upgrade(store)
         store.close()
         _end_tour(url)
-        with restartable(Path(folder), url) as server:
+        with _served(Path(folder), url) as server:
             yield server
 
 

@@ -19,14 +19,15 @@ FRAME: Final = 110  # pixels, of the axis below and the legend
 
 @dataclass(frozen=True)
 class Dot:
-    """A value, its 95 % interval if it has one, what the pointer says besides, and the section of
-    the figure that it stands in."""
+    """A value, its 95 % interval if it has one, what the pointer says besides, the section of the
+    figure that it stands in, and whether it is hollow: a control, no result."""
 
     name: str
     value: float
     interval: tuple[float, float] | None = None
     about: str = ""
     section: str = ""
+    is_hollow: bool = False
 
     @property
     def text(self) -> str:
@@ -61,7 +62,11 @@ def dots(
             error_x=_reach(found),
             mode="markers",
             name=escape(group),
-            marker={"color": CATEGORY_COLOURS[number % len(CATEGORY_COLOURS)], "size": 9},
+            marker={
+                "color": CATEGORY_COLOURS[number % len(CATEGORY_COLOURS)],
+                "size": 9,
+                "symbol": ["circle-open" if dot.is_hollow else "circle" for dot in found],
+            },
             customdata=[dot.text for dot in found],
             hovertemplate="%{customdata}<extra></extra>",
         )

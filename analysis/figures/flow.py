@@ -12,7 +12,6 @@ WAITING: Final = "#999999"
 COLOURS: Final[Mapping[str, str]] = {"on": KEPT, "out": DROPPED, "waits": WAITING}
 ROW: Final = 34  # pixels of a place
 OTHER_REASONS: Final = "other reasons"
-MAX_NAME: Final = 38  # characters; the page's links below have all of it
 MAX_OUT: Final = 6  # drop reasons of their own; the others are one place
 
 
@@ -83,11 +82,10 @@ def flow(streams: Sequence[Stream], links: Sequence[str] = ()) -> go.Figure:
 def _named(name: str, number: str, *, is_wide: bool) -> str:
     """A name and its number; in lines where another place follows to its right.
 
-    In one line the number is first and a long name is cut: a phone shows MAX_NAME of it.
+    In one line the number is first, and the page cuts a long name at the picture's edge (boot.js).
     """
     if is_wide:
-        short = name if len(name) <= MAX_NAME else f"{name[:MAX_NAME].rstrip()} …"
-        return f"{number} · {escape(short)}"
+        return f"{number} · {escape(name)}"
     return f"{escape(name).replace(' ', '<br>')}<br>{number}"
 
 

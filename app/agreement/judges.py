@@ -14,6 +14,7 @@ from app.text.plain import plain
 from curation.judging.consensus import SURE, flagged_note, judge_rows, outlier_sentences
 
 SHARE = st.column_config.NumberColumn(format="percent")
+GOLD = ("Gold seen", "Gold accuracy")
 MEASURES = {
     "with_people": "Kappa with people",
     "with_models": "Kappa with models",
@@ -31,7 +32,10 @@ def draw_judges(profiles: Sequence[Mapping[str, Any]], origin: Origin) -> None:
         figure = dots(found, title="kappa with the other people", from_zero=True)
         draw_figure(figure, rows, origin, key="agreement.judge_dots")
     kappa = st.column_config.NumberColumn(format="%.3f")
-    flagged = None if not any(row["Flagged"] for row in rows) else st.column_config.TextColumn()
+    is_flagged = any(row["Flagged"] for row in rows)
+    flagged = st.column_config.TextColumn(width="medium") if is_flagged else None
+    gold = st.column_config.NumberColumn(format="percent")
+    has_gold = any(row.get("Gold seen") for row in rows)
     draw_rows(
         rows,
         origin,
@@ -54,7 +58,7 @@ def draw_judges(profiles: Sequence[Mapping[str, Any]], origin: Origin) -> None:
             "Seconds": st.column_config.NumberColumn(
                 format="%.1f", help="Median time from display to decision, last 200 answers."
             ),
-            "Gold accuracy": st.column_config.NumberColumn(format="percent"),
+            **({"Gold accuracy": gold} if has_gold else dict.fromkeys(GOLD)),
             "Positions chosen": st.column_config.BarChartColumn(
                 y_min=0, y_max=1, help="Share of each screen position among the choices."
             ),

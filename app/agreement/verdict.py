@@ -17,11 +17,16 @@ from analysis.agreement.flagged import (
 from analysis.agreement.headline import COHEN, figure_text
 from analysis.study import run_text
 from app.agreement.report import draw_flag_note
-from app.kit.figure import Origin, draw_rows
+from app.kit.figure import Origin, draw_origin, draw_rows
+from app.kit.page import draw_wrapped
 from app.text.plain import plain
 from curation.judging.scope import Scope
 
 SHARE = st.column_config.NumberColumn(format="percent")
+SHARES = (
+    *("Estimate", "At least", "At most", "95 % from", "to", "Confirmed"),
+    *(WITHOUT, WITHOUT_LOW, WITHOUT_HIGH),
+)
 
 
 def draw_verdict(
@@ -83,22 +88,20 @@ def draw_about_run(about: Mapping[str, Any], origin: Origin) -> None:
         return
     st.header("The validator over the whole run", anchor=False)
     st.caption(plain(run_text.basis(about)))
-    _draw(run_text.rows(about), origin, "agreement.run")
-    _draw(run_text.group_rows(about), origin, "agreement.run_groups")
+    _draw(run_text.rows(about), origin, "agreement.run", is_short=True)
+    _draw(run_text.group_rows(about), origin, "agreement.run_groups", is_short=True)
     st.caption(run_text.WHY_BOUNDS)
     if parts := run_text.part_rows(about):
         with st.expander("By scenario, source and drop reason"):
             _draw(parts, origin, "agreement.run_parts")
 
 
-def _draw(rows: list[dict[str, Any]], origin: Origin, key: str) -> None:
-    columns: dict[str, Any] = dict.fromkeys(
-        (
-            *("Estimate", "At least", "At most", "95 % from", "to", "Confirmed"),
-            *(WITHOUT, WITHOUT_LOW, WITHOUT_HIGH),
-        ),
-        SHARE,
-    )
+def _draw(rows: list[dict[str, Any]], origin: Origin, key: str, *, is_short: bool = False) -> None:
+    if is_short:
+        draw_wrapped(rows, dict.fromkeys(SHARES, "{:.1%}"))
+        draw_origin(rows, origin, key=key)
+        return
+    columns: dict[str, Any] = dict.fromkeys(SHARES, SHARE)
     if any(isinstance(row.get(WITHOUT), str) for row in rows):
         del columns[WITHOUT]  # bounds, as text
     columns["Figure"] = st.column_config.TextColumn(width="large")

@@ -183,7 +183,7 @@ def draw_run(user: SessionUser, listed: RunSummary) -> None:
         draw_labels(offline=run.offline, recorded=run.provider == RECORDED)
         # the amount spent is shown below, where it is refreshed while the run works
         money = f" · budget ${run.budget_usd:,.2f}" if run.budget_usd is not None else ""
-        server = f" · {', '.join(models)}" if models else ""
+        server = f" · {models}" if models else ""
         server += f" · {run.connection}: {run.url}" if run.url else ""
         by = f"by {run.created_by}"
         recipe = run.recipe + (f"@{run.recipe_version}" if run.recipe_version else "")
@@ -216,15 +216,16 @@ def draw_run(user: SessionUser, listed: RunSummary) -> None:
         draw_versions(user, run)
 
 
-def draw_after_run(found: Funnel) -> None:
+def draw_after_run(found: Funnel, *, can_study: bool) -> None:
     """What comes after a run: its largest group of dropped ones, a study, a release."""
     with st.container(horizontal=True, key="curate-next"):
         if found.dropped:
             reason, count = next(iter(found.dropped.items()))  # the most frequent one is first
             label = f"Review what was dropped: {reason_text(reason)} ({count:,})"
             draw_hand_off("groups", label, run=found.run_id, reason=reason)
-        if found.kept:
+        if found.kept and can_study:
             draw_hand_off("studies", "Let people judge a sample", run=found.run_id)
+        if found.kept:
             draw_hand_off("releases", "Release what was kept", run=found.run_id)
 
 
@@ -246,7 +247,7 @@ def draw_live(shown: RunSummary, was_live: bool, with_page: list[SessionUser]) -
             draw_time_left(time_left(found, workers.pace, at.shape, at.judged))
             draw_lanes(user, run.id)
         if not was_live:
-            draw_after_run(found)
+            draw_after_run(found, can_study=at.can_study)
         if was_live:
             draw_funnel(found)
         else:

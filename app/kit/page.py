@@ -1,7 +1,7 @@
 """Heading, labels, drawers, tables and empty state of a page."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -14,6 +14,7 @@ from app.text.plain import plain
 from curation.recorded import NOTE as RECORDED_NOTE
 
 MISSING = "–"  # in cells without a value; Streamlit's own is "None"
+MAX_ROWS, SCROLLED = 20, 700  # rows of a wrapped table; the pixels of a longer one
 SHOWN_TITLE = "page.title"
 TO_SEND = 0.03  # seconds: reading a large store keeps the server's loop from sending the title
 STATUS_COLOURS = {
@@ -156,6 +157,21 @@ def draw_empty(what: str, then: str, *, command: str = "", view: str = "", link:
             draw_link(view, label=link, icon=":material/arrow_forward:")
         if command:
             draw_command(command)
+
+
+def draw_wrapped(rows: Sequence[Mapping[str, Any]], formats: Mapping[str, str]) -> None:
+    """Draw a few rows as a table whose cells wrap, which a phone shows; a column without a value
+    is left out. `formats` are of numbers, by column."""
+    filled = [name for name in rows[0] if any(row[name] not in (None, "") for row in rows)]
+
+    def cell(name: str, value: Any) -> str:
+        if value in (None, ""):
+            return MISSING
+        return formats.get(name, "{:,}").format(value) if isinstance(value, int | float) else value
+
+    shown = [{name: plain(cell(name, row[name])) for name in filled} for row in rows]
+    with st.container(height="content" if len(shown) <= MAX_ROWS else SCROLLED, border=False):
+        st.table(shown, border="horizontal", hide_index=True)
 
 
 def draw_table(rows: Any, **table: Any) -> Any:

@@ -34,8 +34,8 @@ from trainer.settings.sizes import named_parameters, parameters_of
 
 PARTS = GOALS, GUARDS, CONTROLLED = "Goals", "Guards", "Controls"
 ABOUT_PARTS = (
-    "Goals: following instructions. Guards: ranking that must not fall. Controls: flips of the "
-    "instruction or the query alone; a gain that they share is no joint reading."
+    "Goals: following instructions. Guards: ranking that must not fall. Controls, hollow: flips "
+    "of the instruction or the query alone; a gain that they share is no joint reading."
 )
 MAX_BENCHMARKS = 4  # of a forest
 TITLE_CHARACTERS = 24  # of a line below it: of a phone's 390 px it has two thirds
@@ -159,6 +159,7 @@ def forest_of(compared: Mapping[str, Sequence[Difference]]) -> dict[str, list[Do
                 if row.queries
                 else row.verdict,
                 f"{part_of(row.measure)}: {benchmark}",
+                part_of(row.measure) == CONTROLLED,
             )
             found.setdefault(row.name, []).append(dot)
     return found

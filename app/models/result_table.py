@@ -14,7 +14,7 @@ import streamlit as st
 
 from app.access.identity import Actor
 from app.kit.figure import draw_downloads
-from app.kit.page import draw_table
+from app.kit.page import draw_wrapped
 from app.operations import evaluations as operations
 from app.text.latex import escaped
 from app.text.plain import plain
@@ -230,11 +230,7 @@ def draw_result_table(user: Actor) -> None:
     if not rows:
         st.caption("No evaluations of these models on these benchmarks.")
         return
-    number = st.column_config.NumberColumn(format="%.1f")
-    draw_table(
-        rows,
-        column_config={each.title: number for each in columns_of(shown)},
-    )
+    draw_wrapped(rows, {each.title: "{:.1f}" for each in columns_of(shown)})
     for line in unlike_lines(unlike):
         st.warning(plain(line), icon=":material/difference:")
     for sentence in operations.circular(user, shown):

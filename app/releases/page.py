@@ -28,6 +28,7 @@ from app.releases.form import draw_release_form
 from app.releases.push import draw_push
 from app.text.numbers import counted
 from app.text.plain import plain
+from app.text.reviews import reviews_words
 from db.run.versions import versions_in
 
 SHOWN = 500
@@ -139,8 +140,10 @@ if "releases.job" in st.session_state:
     follow_job(st.session_state["releases.job"], key="releases.follow")
 if found:
     draw_table(
-        [each.as_json() for each in found],
-        column_order=COLUMNS,
+        [each.as_json() | {"reviews": reviews_words(each.reviews)} for each in found],
+        column_order=[
+            each for each in COLUMNS if each != "offline" or any(one.offline for one in found)
+        ],
         column_config={
             "id": st.column_config.NumberColumn("Release", width=70),
             "name": "Name",

@@ -106,6 +106,7 @@ def draw_disagreements(study: StudySummary) -> None:
                 display_text=r"item=(\d+)", width="small", help="Decide it on the card"
             ),
             "Disagreement": st.column_config.NumberColumn(format="percent"),
+            "Comments": st.column_config.TextColumn(width="medium"),
         },
     )
 

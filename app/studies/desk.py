@@ -86,7 +86,7 @@ def draw_people(study: StudySummary) -> None:
         on_select="rerun",
         selection_mode="multi-row",
         height=min(MAX_PIXELS, ROW_PIXELS * (len(found) + 1) + 3),
-        column_order=COLUMNS,
+        column_order=_order(judges),
         column_config=_columns(rules),
     )
     chosen = [found[row] for row in selected.selection.rows if row < len(found)]
@@ -99,6 +99,12 @@ def draw_people(study: StudySummary) -> None:
             "or write to them."
         )
     _draw_fast(study.id, rules.too_fast_seconds)
+
+
+def _order(judges: Sequence[JudgeRow]) -> list[str]:
+    """The columns; why people are in doubt is next to their names, if any are."""
+    first = ["name", "doubt"] if any(each.doubt for each in judges) else ["name"]
+    return [*first, *(each for each in COLUMNS if each not in first)]
 
 
 def _columns(rules: StudyRules) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from app.kit.choice import choose, take_from_url
 from app.kit.fields import draw_fields
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.menu import may_open
-from app.kit.page import draw_empty, draw_heading, draw_status
+from app.kit.page import draw_drawer, draw_empty, draw_heading, draw_status
 from app.operations import connections
 from app.operations.judging import studies
 from app.studies import actions
@@ -173,8 +173,14 @@ elif not found:
         command="inf runs create NAME --provider offline\n"
         "inf studies create --items-file FILE --questions FILE --overlap 2",
     )
-with st.expander("Study from a file", icon=":material/upload_file:", expanded=not (runs or found)):
-    draw_file_form()
+draw_drawer(
+    "Study from a file",
+    draw_file_form,
+    key="studies.from_file",
+    field="studies.file.name",
+    icon=":material/upload_file:",
+    is_open=not (runs or found),
+)
 if found:
     chosen = choose(
         "Study",

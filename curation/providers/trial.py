@@ -75,6 +75,8 @@ async def _try(server: Server, model: str) -> Trial:
     (endpoint, *_) = make_endpoints(server)
     try:
         models = await _models(endpoint)
+        if not models:
+            await _raise_without_v1(endpoint)
         model = model or next(iter(models), "")
         if not model or (models and model not in models):
             listed = f"it has {', '.join(models[:12])}" if models else "name a model of it"
@@ -113,6 +115,30 @@ async def _models(endpoint: Endpoint) -> tuple[str, ...]:
     except (TypeError, AttributeError):  # a body that is no list
         return ()
     return tuple(sorted(str(name) for name in found)[:MAX_MODELS])
+
+
+async def _raise_without_v1(endpoint: Endpoint) -> None:
+    """Raise where the models are listed one level below the address, or a key is wanted for that.
+
+    Another server may list nothing, or stand at another path: its address is not to blame.
+    """
+    if isinstance(endpoint.client, AsyncAzureOpenAI):
+        return
+    longer = f"{endpoint.url.rstrip('/')}/v1"
+    below = endpoint.client.base_url.join("v1/")  # the client's ends with a slash
+    client = endpoint.client.with_options(base_url=below)
+    try:
+        if not [model.id async for model in client.models.list(timeout=LIST_SECONDS)]:
+            return
+    except openai.AuthenticationError:
+        pass
+    except (*WIRE_ERRORS, TypeError, AttributeError):
+        return
+    raise ProviderError(
+        f"no models are listed at {endpoint.url}; its models are listed at {longer}",
+        f"give {longer}",
+        code="server_address_without_v1",
+    )
 
 
 async def _answer(endpoint: Endpoint, model: str, **more: Any) -> tuple[dict[str, Any], Completion]:

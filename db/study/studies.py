@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import and_, case, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, case, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
@@ -221,8 +221,17 @@ def judged_groups(session: Session, run_id: int) -> dict[int, dict[str, int]]:
 
 def has_checks(session: Session, run_id: int) -> bool:
     """Whether the run has items of checks."""
+    return _has_items(session, run_id, ~is_pick())
+
+
+def has_picks(session: Session, run_id: int) -> bool:
+    """Whether the run has items of picks among passages, which a study of it is of."""
+    return _has_items(session, run_id, is_pick())
+
+
+def _has_items(session: Session, run_id: int, wanted: ColumnElement[bool]) -> bool:
     items = select(Item.id).join(Group, Group.id == Item.group_id)
-    return bool(session.scalar(items.where(Group.run_id == run_id, ~is_pick()).limit(1)))
+    return bool(session.scalar(items.where(Group.run_id == run_id, wanted).limit(1)))
 
 
 def used_groups(session: Session, study_id: int) -> set[int]:

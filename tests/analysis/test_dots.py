@@ -31,7 +31,10 @@ def test_groups_that_share_a_row_stand_side_by_side_in_it_and_others_in_its_midd
 
 
 def test_a_section_stands_above_its_rows_and_a_name_may_be_in_several() -> None:
-    one = [Dot("flip", 0.2, section="Goals: a"), Dot("nDCG", 0.1, section="Guards: a")]
+    one = [
+        Dot("flip", 0.2, section="Goals: a"),
+        Dot("nDCG", 0.1, section="Guards: a", is_hollow=True),
+    ]
     two = [*one[:1], Dot("flip", 0.3, section="Goals: <b>")]
     figure = dots({"m": one, "n": two}, title="difference")
     labels = [
@@ -45,6 +48,7 @@ def test_a_section_stands_above_its_rows_and_a_name_may_be_in_several() -> None:
     assert list(figure.layout.yaxis.ticktext) == labels
     first, second = figure.data
     assert [round(place) for place in first.y] == [1, 3]
+    assert list(first.marker.symbol) == ["circle", "circle-open"]
     assert [round(place) for place in second.y] == [1, 5] and first.y[0] < second.y[0]
 
 

@@ -438,7 +438,7 @@ def test_the_page_begins_with_what_the_study_says_about_its_run(sqlite_store: St
     assert first.startswith("**People confirm ") and "the validator passed" in first
     shown = words(page)
     assert shown.index("People confirm") < shown.index("People agree with each other")
-    frames = [frame.value for frame in tab(page, "Whole run").dataframe]
+    frames = [frame.value for frame in tab(page, "Whole run").table]
     assert any("At least" in frame for frame in frames)
     frames = [frame.value for frame in tab(page, "Judges").dataframe]
     assert any("Others on the same items" in frame for frame in frames)

@@ -140,6 +140,7 @@ def test_a_failed_add_keeps_what_was_typed_and_names_the_field(
     for given, field, wrong in (
         ({"name": "lab", "url": silent, "key": KEY}, "url", "No server responds at `http"),
         ({"name": "lab", "url": "what"}, "url", "is no address of a server"),
+        ({"name": "lab", "url": server.url[:-3], "key": KEY}, "url", "its models are listed at"),
         ({"name": "lab", "url": server.url, "key": "sk-wrong-0123456"}, "key", "refuses the key"),
         ({"name": "taken", "url": server.url, "key": KEY}, "name", "connection taken already"),
         ({"name": "lab", "url": server.url, "secret": "no name"}, "secret", "is no name of"),

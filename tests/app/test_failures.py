@@ -8,6 +8,9 @@ from streamlit.testing.v1 import AppTest
 from study_world import make_world, sampled_study
 
 from app.server import failures
+from app.server.failures import message_of
+from app.text.languages import text
+from db.errors import InfError
 from db.store import schema
 from db.store.store import Store
 
@@ -53,3 +56,15 @@ def test_the_judging_page_of_a_moved_store_reports_it_and_keeps_what_was_not_sen
     at = open_page("judge", study=str(study_id))
     assert [one.value for one in at.error if "Nothing was stored" in one.value]
     assert "unsent answers stay in this browser" in at.error[0].value
+
+
+@pytest.mark.parametrize("code", ["store_replaced", "store_read_only", "store_unreachable"])
+def test_a_store_that_cannot_be_used_is_named_with_the_remedy_also_before_sign_in(
+    code: str,
+) -> None:
+    facts = {"since": "10:00", "until": "10:01"} if code == "store_unreachable" else {}
+    error = InfError("raised by SQLite", "its remedy", code=code, **facts)
+    for language in ("en", "de"):
+        shown = message_of(error, "a1b2c3", language)
+        assert shown != text(language, "internal_error", code="a1b2c3")
+        assert "InF Studio" in shown and "a1b2c3" not in shown

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app_pages import open_page, page_names
+from app_pages import open_page, page_names, words
 from checked_recipe import CHECKS, write_recipe
 from curation_runs import add_dataset, run_curation
 from exporting import export
@@ -52,6 +52,16 @@ def test_every_page_draws_with_a_study_of_such_a_run(sqlite_store: Store, runs: 
     for run_id in runs:
         for name in ("groups", "curate", "agreement", "validators"):
             assert not open_page(name, run=str(run_id)).error, (name, run_id)
+
+
+def test_a_sample_is_offered_to_people_only_of_a_run_with_picks(
+    sqlite_store: Store, runs: list[int]
+) -> None:
+    for run_id, is_offered in zip(runs, (True, False, False), strict=True):
+        page = open_page("curate", run=str(run_id))
+        labels = [getattr(each.proto, "label", "") for each in page.main]
+        assert ("Let people judge a sample" in labels) == is_offered, run_id
+        assert "written and judged by small" in words(page)
 
 
 def test_the_page_of_such_a_group_draws(sqlite_store: Store, runs: list[int]) -> None:

@@ -5,14 +5,16 @@ every two seconds.
 """
 
 import math
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from analysis.found.runs import LeakageReport, SharedParts
 from app.access.identity import Actor
 from app.operations.acting import reading
 from curation.judging.text_baseline import TextBaseline, text_baseline
+from curation.recipe.tasks import VALIDATION
 from curation.run.leakage import stored_leakage, why_outdated
 from curation.run.shared_parts import is_unchecked, stored_shared_parts
 from db.assignment.hidden import hidden_pair
@@ -21,6 +23,7 @@ from db.corpus.growing import query_ids_of
 from db.corpus.growing import were_grown as were_grown_before
 from db.jobs import jobs
 from db.outcome.overview import with_actual_status
+from db.question import CHECK
 from db.release.releases import recipe_of_run
 from db.run.batches import BatchSummary, list_batches
 from db.run.calls import CallTotals, call_totals, count_unknown_servers
@@ -46,6 +49,7 @@ from db.run.runs import (
 )
 from db.run.workers import WorkerTotals, worker_totals
 from db.shape import Shape
+from db.study.studies import has_picks
 from db.tables import Pair
 
 RIGHT = "curate"
@@ -63,13 +67,14 @@ class RunsOfDataset(NamedTuple):
 
 
 class RunNow(NamedTuple):
-    """A run with its status of now (`lost`: nothing works on it), and what it kept and dropped."""
+    """A run with its status of now (`lost`: nothing works on it), and what it kept and dropped;
+    `models`: which wrote its texts and which judged them, in words, "" of rules."""
 
     run: RunSummary
     outcomes: Outcomes
     concurrency: int
     guard: bool
-    models: tuple[str, ...]
+    models: str
 
 
 class RunProgress(NamedTuple):
@@ -85,6 +90,7 @@ class RunProgress(NamedTuple):
     outdated: str
     shared_parts: SharedParts | None
     unchecked: bool
+    can_study: bool
 
 
 class StageAnswers(NamedTuple):
@@ -127,15 +133,21 @@ def now(actor: Actor, run: RunSummary) -> RunNow:
     with reading(actor, RIGHT) as session:
         found = get_run(session, run.id)
         current = with_actual_status(session, run)
-        models = (
-            f"{of['model']} (answered as {of['answered_as']})"
-            if of.get("answered_as")
-            else of["model"]
-            for of in found.models.values()
-            if of.get("model")
-        )
-        ended = outcomes(session, run.id)
-        return RunNow(current, ended, found.concurrency, found.guard, tuple(dict.fromkeys(models)))
+        ended, models = outcomes(session, run.id), models_in_words(found.models)
+        return RunNow(current, ended, found.concurrency, found.guard, models)
+
+
+def models_in_words(models: Mapping[str, Mapping[str, Any]]) -> str:
+    """`written by large, judged by small (answered as small-2026)`, by the models of the stages."""
+    found: dict[str, dict[str, None]] = {"written": {}, "judged": {}}
+    for stage, of in models.items():
+        if of.get("model"):
+            alias = f" (answered as {of['answered_as']})" if of.get("answered_as") else ""
+            is_judging = stage == VALIDATION or stage.startswith(CHECK)
+            found["judged" if is_judging else "written"][f"{of['model']}{alias}"] = None
+    if len(found["written"] | found["judged"]) == 1:
+        return f"written and judged by {next(iter(found['written'] or found['judged']))}"
+    return ", ".join(f"{what} by {' and '.join(names)}" for what, names in found.items() if names)
 
 
 def progress(actor: Actor, run: RunSummary, *, is_live: bool) -> RunProgress:
@@ -156,6 +168,7 @@ def progress(actor: Actor, run: RunSummary, *, is_live: bool) -> RunProgress:
             "" if is_live else why_outdated(session, run.id),
             None if is_live else stored_shared_parts(session, run.id),
             not is_live and is_unchecked(session, run.id),
+            not is_live and has_picks(session, run.id),
         )
 
 

@@ -63,3 +63,24 @@ addEventListener("click", ({ target }) => {
   const place = (drawn?.link ?? drawn?.node)?.customdata;
   document.querySelectorAll(".st-key-home-branches a")[place]?.click();
 }, true);
+
+// A name of Home's picture that does not fit beside its place ends in a sign of that at the picture's
+// edge; Plotly draws names whole, and anew with every new width.
+{
+  let drawn = 0;
+  const cut = () => {
+    for (const text of document.querySelectorAll(".st-key-home-flow .node-label")) {
+      const edge = text.ownerSVGElement.getBoundingClientRect().right;
+      let name = text.textContent;
+      if (text.children.length || text.getBoundingClientRect().right <= edge) continue;
+      while (name.length > 8 && text.getBoundingClientRect().right > edge) {
+        name = name.slice(0, -1);
+        text.textContent = `${name.trimEnd()} …`;
+      }
+    }
+  };
+  new MutationObserver(() => {
+    cancelAnimationFrame(drawn);
+    drawn = requestAnimationFrame(cut);
+  }).observe(document, { childList: true, subtree: true });
+}

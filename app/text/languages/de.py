@@ -255,6 +255,8 @@ TEXTS: Final = {
     "refused.signed_out_here": "Sie sind abgemeldet: Melden Sie sich an, oder legen Sie hier ein Konto an.",
     "refused.no_right": "{name} fehlt ein Recht: Dies verlangt {required} (fragen Sie die Administration).",
     "refused.not_there": "Das gibt es nicht, oder Sie haben kein Recht darauf.",
+    "refused.store_replaced": "InF Studio kann seine Datenbank nicht lesen: Die Datei wurde bei laufendem Server ersetzt oder ist beschädigt. Nichts wurde gespeichert. Wer den Server betreibt, muss die Datei zurücklegen, etwa aus einer Sicherung, und den Server neu starten.",
+    "refused.store_read_only": "InF Studio kann seine Datenbank nicht schreiben: Die Datei oder ihr Dateisystem ist schreibgeschützt. Nichts wurde gespeichert. Wer den Server betreibt, muss sie beschreibbar machen oder mit INF_HOME einen anderen Ort wählen.",
     "refused.store_unreachable": "InF Studio erreicht seine Datenbank seit {since} nicht, nächster Versuch um {until}. Laufende Arbeit wartet und geht von selbst weiter; was eben gesendet wurde, ist nicht gespeichert: Laden Sie die Seite dann neu. Der Grund steht im Protokoll des Servers.",
     "refused.store_moved": "InF Studio wurde aktualisiert, während diese Seite offen war, und dieser Server ist noch der alte. Nichts wurde gespeichert, und nicht gesendete Antworten bleiben in diesem Browser: Der Server muss neu gestartet werden, danach laden Sie die Seite neu.",
     "refused.foreign_page": "die Anfrage kommt von einer Seite unter einer anderen Adresse: Öffnen Sie InF Studio selbst",

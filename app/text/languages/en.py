@@ -255,6 +255,8 @@ TEXTS: Final = {
     "refused.signed_out_here": "you are signed out: sign in, or create an account here.",
     "refused.no_right": "{name} lacks a right: this requires {required} (ask an admin for it).",
     "refused.not_there": "This does not exist, or you have no right to it.",
+    "refused.store_replaced": "InF Studio cannot read its database: the file was replaced while this server ran, or is damaged. Nothing was stored. Whoever runs the server has to put the store back, from a backup for instance, and restart it.",
+    "refused.store_read_only": "InF Studio cannot write its database: the file or its file system is read-only. Nothing was stored. Whoever runs the server has to make it writable, or choose another place by INF_HOME.",
     "refused.store_unreachable": "InF Studio cannot reach its database since {since}, next attempt at {until}. Running work waits and goes on by itself; what this page was sent was not stored: reload it then. The server log has the reason.",
     "refused.store_moved": "InF Studio was updated while this page was open, and this server is still the old one. Nothing was stored, and unsent answers stay in this browser: an administrator has to restart the server, then reload the page.",
     "refused.foreign_page": "the request comes from a page of another address: open InF Studio itself",

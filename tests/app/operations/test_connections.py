@@ -341,6 +341,25 @@ def test_a_test_of_nothing_names_that(sqlite_store: Store) -> None:
     assert refused.value.code == "server_unreachable"
 
 
+def test_an_address_without_its_v1_is_named_with_the_one_that_answers(sqlite_store: Store) -> None:
+    with Server(key=KEY) as server, Server(list_models=False) as unlisted:
+        for name, key, model in (
+            ("lab", KEY, ""),
+            ("refused", "sk-other-key", ""),
+            ("m", KEY, "small"),
+        ):
+            add(name=name, url=server.url.removesuffix("/v1"), key=key)
+            with pytest.raises(ProviderError) as refused:
+                connections.test(COMMAND, name, model)
+            assert refused.value.code == "server_address_without_v1"
+            assert server.url in refused.value.remedy
+        add(name="plain", url=unlisted.url)  # a server that lists nothing may be as good
+        with pytest.raises(BadInput) as unnamed:
+            connections.test(COMMAND, "plain")
+        assert unnamed.value.code == "model_unknown_to_server"
+        assert connections.test(COMMAND, "plain", "small").tested is not None
+
+
 def test_on_a_shared_server_private_addresses_are_its_owners_to_allow(
     sqlite_store: Store,
 ) -> None:
