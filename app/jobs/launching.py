@@ -354,14 +354,14 @@ def _keeps_dying(job: Job, died: int) -> InfError:
 
 def waiting_for(job: Job) -> str:
     """What a queued job waits for: another server, or a place here; "" where it has one."""
-    if job.status != "queued" or job.launcher != jobs.LOCAL:
+    if job.status != "queued":
         return ""
     if jobs.is_elsewhere(job):
         server = f"the server {job.host}" if job.host else "another server"
         return (
             f"waiting for {server}: its files, or its launch's settings, are in the INF_HOME there"
         )
-    if job.config.get("joins"):
+    if job.config.get("joins") and job.launcher == jobs.LOCAL:
         return (
             f"waiting for one of the {MAX_JOINED} places of a machine for workers that join a run"
         )
