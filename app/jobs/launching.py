@@ -38,7 +38,7 @@ from db.home import files_root, home
 from db.jobs import jobs
 from db.jobs.runner import Cancelled
 from db.machine import KILLED, end_group, new_owner, own_group, require_locks, stop_process
-from db.patience import PATIENCE_MINUTES, patience_of, patiently
+from db.patience import patience_of, patiently
 from db.store.scope import unscoped
 from db.store.secrets import inherited, redacted
 from db.store.settings import log_of_attempt, logs
@@ -110,31 +110,42 @@ def chosen_launcher() -> str:
     return os.environ.get("INF_RAY_ADDRESS", "").rstrip("/") or jobs.LOCAL
 
 
-def wait_for(store: Store, job_id: int, *, watch: Callable[[Job], None] = lambda job: None) -> Job:
+def wait_for(
+    store: Store,
+    job_id: int,
+    patience: float,
+    *,
+    watch: Callable[[Job], None] = lambda job: None,
+) -> Job:
     """Wait for a queued job, wherever it runs; Ctrl-C requests a stop. Returns the ended row.
 
-    Raises as `run_in_foreground`. A lost job is waited for while its launcher may retry it.
+    Raises as `run_in_foreground`. A lost job is waited for while its launcher may retry it, a store
+    that is away for `patience` seconds.
     """
+    now: Job | None = None
 
-    def now() -> Job:
-        return patiently(lambda: job_now(store, job_id), 60 * PATIENCE_MINUTES)
+    def look() -> tuple[Job, bool]:
+        with store.read() as session:
+            job = jobs.get_job(session, job_id)
+            is_again = job.status == "lost" and job.launcher != jobs.LOCAL
+            return job, job.status not in jobs.OVER or (is_again and is_wanted(session, job))
 
-    while (job := now()).status not in jobs.OVER or _will_be_replaced(store, job):
+    def tell(message: str) -> None:
+        if now is not None:
+            now.message = message
+            watch(now)
+
+    while True:
         try:
-            watch(job)
+            now, goes_on = patiently(look, patience, tell=tell)
+            if not goes_on:
+                return ended_well(now)
+            watch(now)
             time.sleep(POLL_SECONDS * 4)
         except KeyboardInterrupt:
             with store.write() as session:
                 jobs.request_stop(session, job_id)
                 session.commit()
-    return ended_well(job)
-
-
-def _will_be_replaced(store: Store, job: Job) -> bool:
-    if job.status != "lost" or job.launcher == jobs.LOCAL:
-        return False
-    with store.read() as session:
-        return is_wanted(session, job)
 
 
 def ended_well(job: Job) -> Job:
