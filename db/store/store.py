@@ -238,8 +238,9 @@ def _translate_connection_error(url: URL, context: ExceptionContext) -> None:
     if is_first and isinstance(context.sqlalchemy_exception, OperationalError):
         # not the context's engine: there is none where a pooled connection is opened anew
         place = url.render_as_string(hide_password=True)
-        known = known_absence()
-        since, until = map(clock_time, known or (utc_now(), utc_now()))
+        known = known_absence(url)
+        moments = (known.since, known.until) if known else (utc_now(), utc_now())
+        since, until = map(clock_time, moments)
         away = f" since {since}, next attempt at {until}" if known else ""
         raise InfError(
             f"the store {place} cannot be reached{away} ({context.original_exception})",

@@ -856,5 +856,5 @@ def test_a_command_that_waits_for_a_clusters_job_ends_with_the_store_or_shows_th
     began = time.monotonic()
     with pytest.raises(InfError, match="away") if fail_fast else nullcontext():
         acting.in_foreground(owner("me"), "curate", config, watch=watch)
-    waited = [line for line in shown if re.match("waiting for the store since .*next attempt", line)]
+    waited = [line for line in shown if re.match("waiting for the store since .*next attemp", line)]
     assert len(waited) == (0 if fail_fast else 4) and time.monotonic() - began < 30
