@@ -86,12 +86,16 @@ def _admitted(
     is_one_machines = session.get_bind().dialect.name == "sqlite"
     joins, here = bool(config.get("joins")), place.get("launcher", jobs.LOCAL) == jobs.LOCAL
     joined = more + joins  # the first worker of a run that starts joins none
-    if joined > MAX_JOINED and is_one_machines and here:
+    free = MAX_JOINED
+    if joined and is_one_machines and here:
+        free -= jobs.count_joined(session)
+    if joined > free and is_one_machines and here:
+        most = max(free, 0) + (not joins)
+        first = f"start {most} at most" if most else "wait until one of them has ended"
         raise BadInput(
             f"{joined} workers cannot join a run at a time on this machine, which has places for "
-            f"{MAX_JOINED}",
-            f"start {MAX_JOINED + (not joins)} at most; with PostgreSQL other machines take "
-            "further ones, or a Ray cluster",
+            f"{MAX_JOINED}, {max(free, 0)} of them free",
+            f"{first}; with PostgreSQL other machines take further ones, or a Ray cluster",
             code="too_many_workers",
         )
     further = {key: value for key, value in config.items() if key != "workers"} | {"joins": True}

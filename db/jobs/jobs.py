@@ -109,6 +109,13 @@ def live_of_run(session: Session, run_id: int) -> list[Job]:
     return [job for job in found if job.config.get("run_id") == run_id]
 
 
+def count_joined(session: Session) -> int:
+    """How many local jobs that join a run are queued or running."""
+    is_local = Job.status.in_(("queued", "running")), Job.launcher == LOCAL
+    query = select(func.count()).where(*is_local, Job.config["joins"].as_boolean())
+    return session.scalars(query).one()
+
+
 def pushed_release(session: Session, release_id: int) -> tuple[str, str, bool] | None:
     """(Hub repository, commit, whether public and on main) that a release was pushed to last.
 
