@@ -22,9 +22,8 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError
 
 from db.errors import InfError
-from db.home import home
+from db.home import database_url, home
 from db.machine import is_dead, new_owner
-from db.store.settings import database_url
 from db.tables import utc_now
 
 log = logging.getLogger("inf.store")

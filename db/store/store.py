@@ -28,11 +28,11 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, InfError, StoreBehind
-from db.home import home
+from db.home import database_url, home
 from db.patience import clock_time, known_absence
 from db.store.revision import READ_REVISION, VERSION_TABLE, head
 from db.store.scope import INFO, current_scope
-from db.store.settings import database_schema, database_url
+from db.store.settings import database_schema
 from db.tables import utc_now
 
 BUSY_TIMEOUT_SECONDS = 30
