@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from analysis.embed.embedding import embed_texts, model_identity
+from analysis.embed.embedding import embed_texts, model_identity, vectors_on_disk
 from analysis.embed.independence import map_sentence
 from analysis.embed.model_hash import model_sha256
 from analysis.embed.model_source import DEFAULT_MODEL
-from analysis.files.corpora import Corpus, corpora_sha256, load_corpora
+from analysis.files.corpora import Chosen, Corpus, corpora_sha256, load_corpora
 from analysis.found.texts import (
     Analysed,
     ContaminationFound,
@@ -45,6 +45,7 @@ from analysis.request import (
 from analysis.text import diversity as numbers
 from analysis.text import sharing as duplicates
 from analysis.text.diversity import Sampling, describe_corpus, sample_sizes
+from analysis.text.near_duplicates import firsts_of
 from db.corpus.datasets import text_sha256
 from db.corpus.embeddings import cached_vectors
 from db.errors import BadInput
@@ -127,7 +128,7 @@ def _map(handle: JobHandle) -> CoverageFound:
         vectors_of_map, map_ = _map_vectors(handle, before, model)
         points, chosen = place(whole, vectors_of_map, map_, seed=seed), np.zeros(0, np.int64)
     places = vectors.placed(points)
-    table = points_table(corpora, places, {texts[number] for number in chosen})
+    table = points_table(corpora, places, {texts[int(number)] for number in chosen})
     if before is not None:
         table = add_points(read_table(before.payload or b""), table)
     table = with_clusters(table, seed=seed)
@@ -159,10 +160,10 @@ def _map(handle: JobHandle) -> CoverageFound:
     return _keep(handle, sha256, corpora, result, payload=to_bytes(table))
 
 
-def _fitted(vectors: np.ndarray, most: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _fitted(vectors: Any, most: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """The map of the vectors and which of them, at most `most`, it was fitted on."""
     if len(vectors) <= most:
-        return project(vectors, seed=seed), np.arange(len(vectors))
+        return project(vectors[:], seed=seed), np.arange(len(vectors))
     chosen = np.sort(np.random.default_rng(seed).choice(len(vectors), most, replace=False))
     map_ = project(vectors[chosen], seed=seed)
     return place(vectors, vectors[chosen], map_, seed=seed), chosen
@@ -268,19 +269,19 @@ def _corpora(handle: JobHandle, request: CorporaChosen) -> list[Corpus]:
 
 
 def _vectors(handle: JobHandle, corpora: Sequence[Corpus], model: str) -> ByText:
-    texts = list(dict.fromkeys(row.text for corpus in corpora for row in corpus.texts))
-    rows = embed_texts(
+    every = Chosen(corpora, range(sum(len(corpus.texts) for corpus in corpora)))
+    rows, numbers = vectors_on_disk(
         handle.store,
-        texts,
+        every,
         model=model,
         progress=lambda done, total: handle.report(done, total, "embedding"),
         check=handle.check,
     )
-    return ByText(texts, rows)
+    return ByText(Chosen(corpora, firsts_of(numbers)), rows)
 
 
 def _stack(vectors: ByText, texts: Sequence[str]) -> np.ndarray:
-    return np.stack([vectors[text] for text in texts]) if texts else np.zeros((0, 0), np.float32)
+    return vectors.rows[vectors.numbers_of(texts)] if texts else np.zeros((0, 0), np.float32)
 
 
 def _known(handle: JobHandle, row: type[F], sha256: str) -> F | None:

@@ -7,10 +7,12 @@ servers may have the same one at different places.
 import hashlib
 import os
 import uuid
+import weakref
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO
 
 from db.errors import BadInput
 
@@ -20,6 +22,32 @@ IN_HOME = "$INF_HOME/"
 def home() -> Path:
     """The folder for all files of InF Studio outside the store."""
     return Path(os.environ.get("INF_HOME") or ".inf").expanduser().resolve()
+
+
+def database_url(url: str = "") -> str:
+    """The address of a store as SQLAlchemy takes it; `postgresql://` means psycopg 3.
+
+    By default the one that INF_DATABASE_URL names.
+    """
+    url = url or os.environ.get("INF_DATABASE_URL") or f"sqlite:///{home() / 'inf.db'}"
+    for short in ("postgres://", "postgresql://"):
+        if url.startswith(short):
+            return "postgresql+psycopg://" + url.removeprefix(short)
+    if not url.startswith(("sqlite:", "postgresql+psycopg:")):
+        raise BadInput(
+            f"INF_DATABASE_URL starts with {url.split(':')[0]!r}",
+            "use sqlite:///PATH or postgresql://USER@HOST/NAME",
+            code="store_url_invalid",
+        )
+    return url
+
+
+def scratch_file(owner: object) -> BinaryIO:
+    """A file of INF_HOME without a name, which is gone with its owner."""
+    home().mkdir(parents=True, exist_ok=True)
+    file = TemporaryFile(dir=home())  # noqa: SIM115
+    weakref.finalize(owner, file.close)
+    return file
 
 
 def files_root() -> str:

@@ -28,6 +28,9 @@ HAS_GROUPS = hasattr(os, "killpg")
 NEW_GROUP_ON_WINDOWS = 0x200  # subprocess.CREATE_NEW_PROCESS_GROUP
 # What a file system without locks answers: NFS without a lock service, some of FUSE and Lustre.
 WITHOUT_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}
+# of NFS: what is locked here other machines do not see
+LOCAL_LOCKS = ("nolock", "local_lock=all", "local_lock=flock", "local_lock=posix")
+MOUNTS = Path("/proc/self/mountinfo")
 PORT = 8501  # where `serve` listens by default
 KILLED = -9  # `Popen.returncode` of a process that was killed by SIGKILL
 
@@ -51,20 +54,53 @@ def try_lock(descriptor: int, folder: Path, *, wait: bool = False) -> bool:
     """Lock an open file of a folder against other processes; False if one of them holds the lock.
 
     `wait`: until none of them holds it. The system releases the lock when the descriptor is closed
-    or the process ends in any way. Raises Refused where the folder's file system has no locks.
+    or the process ends in any way. Raises Refused where the folder's file system has no locks, or
+    such as hold on each machine alone.
     """
+    if option := locks_of(folder):
+        raise _without_locks(folder, f"it is mounted with {option}")
     try:
         return lock_descriptor(descriptor, blocking=wait)
     except OSError as error:
         if error.errno not in WITHOUT_LOCKS:
             raise
-        raise Refused(
-            f"files in {folder} cannot be locked ({error.strerror}): two processes could use "
-            "them at once",
-            "set INF_HOME to a folder on a local disk of each machine; several machines share a "
-            "PostgreSQL store (INF_DATABASE_URL)",
-            code="folder_without_locks",
-        ) from error
+        raise _without_locks(folder, error.strerror or str(error)) from error
+
+
+def _without_locks(folder: Path, why: str) -> Refused:
+    return Refused(
+        f"files in {folder} cannot be locked ({why}): two processes could use them at once",
+        "set INF_HOME to a folder on a local disk of each machine; several machines share a "
+        "PostgreSQL store (INF_DATABASE_URL)",
+        code="folder_without_locks",
+    )
+
+
+@functools.cache
+def locks_of(folder: Path) -> str:
+    """The option by which the folder's locks hold on this machine alone; "" where they do not, or
+    this system does not tell."""
+    try:
+        return local_locks(MOUNTS.read_text(encoding="utf-8", errors="replace"), folder.resolve())
+    except OSError:
+        return ""
+
+
+def local_locks(mounts: str, folder: Path) -> str:
+    """The option of the NFS mount that a folder is in by which its locks are not the server's; ""
+    without one. `mounts`: as in Linux's /proc/self/mountinfo."""
+    found: tuple[int, str] = (0, "")
+    for line in mounts.splitlines():
+        of_mount, _, of_system = line.partition(" - ")
+        if not of_system:
+            continue
+        place = Path(of_mount.split()[4].replace("\\040", " "))
+        kind, *_, options = of_system.split()
+        if folder.is_relative_to(place) and len(place.parts) >= found[0]:
+            of_locks = [each for each in options.split(",") if each in LOCAL_LOCKS]
+            is_shared = kind.startswith("nfs") and of_locks
+            found = len(place.parts), of_locks[-1] if is_shared else ""
+    return found[1]
 
 
 def require_locks(folder: Path) -> None:

@@ -5,6 +5,7 @@ back or its patience is over. What can be tried again is a whole transaction; wh
 was cut off had been committed is for the work to find out.
 """
 
+import hashlib
 import json
 import logging
 import os
@@ -12,14 +13,17 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError
 
 from db.errors import InfError
-from db.home import home
+from db.home import database_url, home
+from db.machine import is_dead, new_owner
 from db.tables import utc_now
 
 log = logging.getLogger("inf.store")
@@ -27,7 +31,7 @@ T = TypeVar("T")
 PATIENCE_MINUTES: Final = 30.0
 FIRST_SECONDS, MAX_SECONDS = 0.2, 2.0  # between two attempts, doubling
 LOG_SECONDS = 10.0
-NOTE_SECONDS = 60.0  # a note whose next attempt is overdue for longer is that of a dead process
+NOTE_SECONDS = 60.0  # overdue for longer: of a process elsewhere that died
 # SQLSTATE: of connections, shut down, starting, too many clients, a standby after a failover
 # and of transactions that wait for each other: the one that was ended is tried again
 AWAY_STATES = ("08", "57P01", "57P02", "57P03", "53300", "25006", "40P01")
@@ -72,61 +76,82 @@ def patiently(
     that is logged, at first and every LOG_SECONDS. Raises what the last attempt raised.
     """
     began, since, reported, wait = 0.0, utc_now(), 0.0, FIRST_SECONDS
-    while True:
-        try:
-            result = work()
-        except Exception as error:
-            now = time.monotonic()
-            began = began or now
-            if not is_away(error) or stopped() or now - began + wait > seconds:
-                raise
-            since, until = _note_away(since, utc_now() + timedelta(seconds=wait))
-            message = (
-                f"waiting for the store since {clock_time(since)}, next attempt at "
-                f"{clock_time(until)} ({_reason(error)})"
-            )
+    try:
+        while True:
+            try:
+                return work()
+            except Exception as error:
+                if not is_away(error):
+                    raise
+                now = time.monotonic()
+                began = began or now
+                if stopped() or now - began + wait > seconds:
+                    raise
+                away = _note_away(since, utc_now() + timedelta(seconds=wait), _reason(error))
+            since, message = away.since, f"waiting for the store {away}"
             if tell is not None:
                 tell(message)
             elif now - reported >= LOG_SECONDS:
                 reported = now
                 log.warning("%s", message)
-        else:
-            if began:
-                with suppress(OSError):
-                    _note().unlink(missing_ok=True)
-                log.info("the store is back after %.0f s", time.monotonic() - began)
-            return result
-        time.sleep(wait)
-        wait = min(2 * wait, MAX_SECONDS)
+            time.sleep(wait)
+            wait = min(2 * wait, MAX_SECONDS)
+    finally:
+        if began:
+            with suppress(OSError):  # others that wait write it again
+                _note(database_url()).unlink(missing_ok=True)
+            log.info("waited for the store for %.0f s", time.monotonic() - began)
 
 
-def known_absence() -> tuple[datetime, datetime] | None:
-    """Since when processes of this machine wait for the store, and the next attempt of one.
+@dataclass(frozen=True)
+class Absence:
+    """Since when processes of this machine wait for a store, and the next attempt of one."""
 
-    What a process that cannot reach it either can show: they note it in INF_HOME.
+    since: datetime
+    until: datetime
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"since {clock_time(self.since)}, next attempt at {clock_time(self.until)} "
+            f"({self.reason})"
+        )
+
+
+def known_absence(url: URL | str) -> Absence | None:
+    """What the processes that wait for the store of this address noted in INF_HOME; None where none
+    does, or where the one that noted it last has died.
+
+    For a process that cannot reach it either, or that reads while others cannot write.
     """
     try:
-        since, until = map(datetime.fromisoformat, json.loads(_note().read_text()))
-    except (OSError, ValueError, TypeError):
+        noted = json.loads(_note(url).read_text())
+        since, until = map(datetime.fromisoformat, noted["moments"])
+        owner, reason = str(noted["owner"]), str(noted["reason"])
+    except (OSError, ValueError, TypeError, KeyError):
         return None
-    return (since, until) if utc_now() - until < timedelta(seconds=NOTE_SECONDS) else None
+    is_over = is_dead(owner) or utc_now() - until > timedelta(seconds=NOTE_SECONDS)
+    return None if is_over else Absence(since, until, reason)
 
 
-def _note_away(since: datetime, until: datetime) -> tuple[datetime, datetime]:
-    """Note the next attempt, and since when the first of those that wait does; both."""
-    if known := known_absence():
-        since = min(since, known[0])
-    path = _note()
+def _note_away(since: datetime, until: datetime, reason: str) -> Absence:
+    """Note the next attempt, and since when the first of those that wait does."""
+    if known := known_absence(database_url()):
+        since = min(since, known.since)
+    path = _note(database_url())
     unfinished = path.with_suffix(f".{os.getpid()}")
+    moments = [since.isoformat(), until.isoformat()]
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.write_text(json.dumps([since.isoformat(), until.isoformat()]))
+        noted = {"moments": moments, "reason": reason, "owner": new_owner()}
+        unfinished.write_text(json.dumps(noted))
         unfinished.replace(path)
-    return since, until
+    return Absence(since, until, reason)
 
 
-def _note() -> Path:
-    return home() / "store-away.json"
+def _note(url: URL | str) -> Path:
+    address = make_url(url).render_as_string(hide_password=True)
+    return home() / f"store-away-{hashlib.sha256(address.encode()).hexdigest()[:12]}.json"
 
 
 def _reason(error: Exception) -> str:

@@ -2,8 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from array import array
+from bisect import bisect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +19,7 @@ from analysis.files.rows import BadValue, read_rows
 from db.corpus.datasets import get_dataset, text_sha256
 from db.corpus.texts import CorpusText, pair_sources, pair_texts, run_texts
 from db.errors import BadInput, BadRow, BadRows, NotFound, Refused
+from db.home import scratch_file
 from db.run.runs import funnel, get_run, latest_run, shape_of
 from db.shape import INF_IR, Shape
 from db.tables import Dataset, Release
@@ -28,6 +32,56 @@ FILTERS: Final[dict[str, list[tuple[str, Sequence[str]]]]] = {
 }
 
 
+READ_ROWS = 1_000
+
+
+class RowsOnDisk(Sequence[CorpusText]):
+    """The texts of a corpus in a file that ends with them, read when they are needed: as rows in
+    memory a million passages take 600 MB."""
+
+    def __init__(self, rows: Iterable[CorpusText]) -> None:
+        self._file, self._ends, end = scratch_file(self), array("q", [0]), 0
+        self._kinds: dict[tuple[str, str, str | None, str | None], int] = {}
+        self._kind, self._groups, self._pairs = array("l"), array("q"), array("q")
+        for row in rows:
+            end += self._file.write(row.text.encode())
+            self._ends.append(end)
+            kind = (row.field, row.role, row.verdict, row.source)
+            self._kind.append(self._kinds.setdefault(kind, len(self._kinds)))
+            self._groups.append(-1 if row.group_id is None else row.group_id)
+            self._pairs.append(-1 if row.pair_id is None else row.pair_id)
+        self._known = list(self._kinds)
+
+    def __len__(self) -> int:
+        return len(self._kind)
+
+    def __iter__(self) -> Iterator[CorpusText]:
+        for start in range(0, len(self), READ_ROWS):
+            yield from self[start : start + READ_ROWS]
+
+    def __getitem__(self, some: Any) -> Any:
+        if not isinstance(some, slice):
+            place = range(len(self))[some]
+            return self[place : place + 1][0]
+        chosen = range(len(self))[some]
+        if not chosen:
+            return []
+        low, high = min(chosen), max(chosen) + 1
+        start = self._ends[low]
+        self._file.seek(start)
+        whole = self._file.read(self._ends[high] - start)
+        return [
+            self._row(each, whole[self._ends[each] - start : self._ends[each + 1] - start])
+            for each in chosen
+        ]
+
+    def _row(self, place: int, text: bytes) -> CorpusText:
+        field, role, verdict, source = self._known[self._kind[place]]
+        group, pair = self._groups[place], self._pairs[place]
+        ids = [None if each < 0 else each for each in (group, pair)]
+        return CorpusText(field, role, text.decode(), ids[0], verdict, source, ids[1])
+
+
 @dataclass(frozen=True)
 class Corpus:
     """A named list of texts; `offline` where the offline provider wrote them.
@@ -38,7 +92,7 @@ class Corpus:
 
     name: str
     kind: str
-    texts: list[CorpusText]
+    texts: Sequence[CorpusText]
     shape: Shape
     dataset_id: int | None = None
     run_id: int | None = None
@@ -51,6 +105,27 @@ class Corpus:
         for row in self.texts:
             fields.setdefault(row.field, {}).setdefault(row.role, []).append(row)
         return fields
+
+
+class Chosen(Sequence[str]):
+    """The texts of corpora that stand at some places of all their rows."""
+
+    def __init__(self, corpora: Sequence[Corpus], places: Any) -> None:
+        self._corpora, self._places = corpora, places
+        self._starts = list(accumulate((len(corpus.texts) for corpus in corpora), initial=0))
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, some: Any) -> Any:
+        return self.row(some)[1].text
+
+    def row(self, number: int) -> tuple[str, CorpusText]:
+        """The name of the corpus, and its row."""
+        place = int(self._places[number])
+        corpus = bisect(self._starts, place) - 1
+        found = self._corpora[corpus]
+        return found.name, found.texts[place - self._starts[corpus]]
 
 
 def load_corpora(session: Session, config: dict[str, Any]) -> list[Corpus]:
@@ -85,6 +160,7 @@ def load_corpora(session: Session, config: dict[str, Any]) -> list[Corpus]:
         corpora += [found for name in by_name if (found := _ungrown(session, name, drawn)).texts]
     corpora += [Corpus(Path(file).stem, "texts", read_texts(Path(file)), INF_IR) for file in files]
     corpora += [_published(session, path) for path in published]
+    corpora = [_on_disk(corpus) for corpus in corpora]
     seen: dict[str, int] = {}
     for place, corpus in enumerate(corpora):
         seen[corpus.name] = seen.get(corpus.name, 0) + 1
@@ -92,6 +168,11 @@ def load_corpora(session: Session, config: dict[str, Any]) -> list[Corpus]:
             name = f"{corpus.name} ({seen[corpus.name]})"
             corpora[place] = replace(corpus, name=name)
     return corpora
+
+
+def _on_disk(corpus: Corpus) -> Corpus:
+    is_there = isinstance(corpus.texts, RowsOnDisk)
+    return corpus if is_there else replace(corpus, texts=RowsOnDisk(corpus.texts))
 
 
 def corpora_sha256(corpora: Sequence[Corpus], settings: dict[str, Any]) -> str:
@@ -105,17 +186,20 @@ def corpora_sha256(corpora: Sequence[Corpus], settings: dict[str, Any]) -> str:
     return whole.hexdigest()
 
 
-def read_texts(path: Path) -> list[CorpusText]:
+def read_texts(path: Path) -> RowsOnDisk:
     """The texts of a file with a `text` column. Raises BadInput, BadRows with the line."""
-    texts: list[CorpusText] = []
     bad: list[BadRow] = []
-    for row in read_rows(path):
-        try:
-            if row.reason:
-                raise BadValue(row.reason)
-            texts.append(CorpusText("text", "text", text_in(row.values, "text")))
-        except BadValue as error:
-            bad.append(BadRow(path.name, row.line, str(error)))
+
+    def rows() -> Iterator[CorpusText]:
+        for row in read_rows(path):
+            try:
+                if row.reason:
+                    raise BadValue(row.reason)
+                yield CorpusText("text", "text", text_in(row.values, "text"))
+            except BadValue as error:
+                bad.append(BadRow(path.name, row.line, str(error)))
+
+    texts = RowsOnDisk(rows())
     if bad:
         raise BadRows(bad, "nothing was computed: correct these rows", code="rows_invalid")
     if not texts:

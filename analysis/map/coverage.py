@@ -9,7 +9,8 @@ most half of the smaller one. Beside each share stands what the same corpus has 
 compared with its other half of that size: the value of two corpora that differ in nothing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from copy import copy
 from dataclasses import dataclass
 from io import BytesIO
@@ -30,6 +31,7 @@ from analysis.map.manifold import (
     occupied_share,
     principal_components,
 )
+from analysis.text.near_duplicates import firsts_of, text_hashes
 from db.corpus.datasets import text_sha256
 from db.corpus.texts import CorpusText
 from db.shape import INF_IR
@@ -52,20 +54,20 @@ def points_table(
     `places` are the points by text, `fitted` the texts that the map was fitted on.
     """
     every = ((corpus, row) for corpus in corpora for row in corpus.texts)
-    tables = []
+    tables, by_text = [], ByText.of(places)
     while rows := list(islice(every, AT_ONCE)):  # a million rows of Python objects take 2 GB
-        tables.append(_points(rows, places, fitted))
-    return pa.concat_tables(tables or [_points([], places, fitted)]).unify_dictionaries()
+        tables.append(_points(rows, by_text, fitted))
+    return pa.concat_tables(tables or [_points([], by_text, fitted)]).unify_dictionaries()
 
 
 def _points(
     chosen: Sequence[tuple[Corpus, CorpusText]],
-    places: Mapping[str, np.ndarray],
+    places: "ByText",
     fitted: Set[str],
 ) -> pa.Table:
     rows = [(corpus.name, row) for corpus, row in chosen]
     marks = [corpus.shape.mark(row.field, row.role) for corpus, row in chosen]
-    xy = np.array([places[row.text] for _, row in rows], dtype=np.float32).reshape(-1, 2)
+    xy = places.rows[places.numbers_of(row.text for _, row in rows)].astype(np.float32)
     columns: dict[str, Any] = {
         "x": xy[:, 0],
         "y": xy[:, 1],
@@ -161,11 +163,18 @@ class _Field:
 
 
 class ByText(Mapping[str, np.ndarray]):
-    """Rows of one array by text: as many arrays of their own take more memory than it."""
+    """Rows by text, of an array or of a file; of the texts hashes are kept alone."""
 
-    def __init__(self, texts: Sequence[str], rows: np.ndarray) -> None:
+    def __init__(self, texts: Sequence[str], rows: Any) -> None:
         self.texts, self.rows = texts, rows
-        self._numbers = dict(zip(texts, range(len(texts)), strict=True))
+        hashes = text_hashes(texts)
+        self._order = np.argsort(hashes)
+        self._hashes = hashes[self._order]
+
+    @classmethod
+    def of(cls, rows: Mapping[str, np.ndarray]) -> "ByText":
+        """Those of a mapping."""
+        return rows if isinstance(rows, cls) else cls(list(rows), np.stack(list(rows.values())))
 
     def placed(self, points: np.ndarray) -> "ByText":
         """Other rows of the same texts."""
@@ -173,8 +182,16 @@ class ByText(Mapping[str, np.ndarray]):
         found.rows = points
         return found
 
+    def numbers_of(self, texts: Iterable[str]) -> np.ndarray:
+        """The number of each text's row. Raises KeyError."""
+        hashes = text_hashes(texts)
+        at = np.searchsorted(self._hashes, hashes)
+        if len(hashes) and (at.max() == len(self) or (self._hashes[at] != hashes).any()):
+            raise KeyError("a text without a row")
+        return self._order[at]
+
     def __getitem__(self, text: str) -> np.ndarray:
-        row: np.ndarray = self.rows[self._numbers[text]]
+        row: np.ndarray = self.rows[self.numbers_of([text])][0]
         return row
 
     def __iter__(self) -> Iterator[str]:
@@ -188,15 +205,15 @@ class ByText(Mapping[str, np.ndarray]):
 class _Rows:
     """The vectors of some texts, read when they are needed."""
 
-    of: Mapping[str, np.ndarray]
-    texts: Sequence[str]
+    of: Any
+    numbers: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.texts)
+        return len(self.numbers)
 
     def __getitem__(self, some: slice | np.ndarray) -> np.ndarray:
-        texts = self.texts[some] if isinstance(some, slice) else [self.texts[one] for one in some]
-        return np.stack([self.of[text] for text in texts])
+        found: np.ndarray = self.of[self.numbers[some]]
+        return found
 
 
 def coverage_numbers(
@@ -207,21 +224,27 @@ def coverage_numbers(
     seed: int,
 ) -> CoverageNumbers:
     """Per corpus and field the shares of the whole, per field and two corpora those compared."""
+    by_text = ByText.of(vectors)
+    point_of = ByText.of(places)
     texts = {
-        (corpus.name, field): _different(roles.values())
+        (corpus.name, field): found
         for corpus in corpora
-        for field, roles in corpus.by_field().items()
+        for field, found in _different(corpus, by_text).items()
     }
+    at = point_of.rows  # by the numbers of the vectors
+    if point_of.texts is not by_text.texts:
+        at = at[point_of.numbers_of(by_text.texts)]
     fields = list(dict.fromkeys(field for _, field in texts))
     shares: dict[str, dict[str, FieldCovered]] = {}
     covered: list[CoveredBy] = []
     for field in fields:
         holding = [corpus.name for corpus in corpora if (corpus.name, field) in texts]
-        points = {name: np.stack([places[t] for t in texts[name, field]]) for name in holding}
-        rows = {name: _Rows(vectors, texts[name, field]) for name in holding}
-        every = list(dict.fromkeys(t for name in holding for t in texts[name, field]))
-        about = _Field(points, rows, np.stack([places[text] for text in every]))
-        whole = _Rows(vectors, every)
+        points = {name: at[texts[name, field]] for name in holding}
+        rows = {name: _Rows(by_text.rows, texts[name, field]) for name in holding}
+        every = np.concatenate([texts[name, field] for name in holding])
+        every = every[firsts_of(every)]
+        about = _Field(points, rows, at[every])
+        whole = _Rows(by_text.rows, every)
         components = principal_components(whole)
         largest = hull_volume(components.of(whole))
         hulls = {name: _share(hull_volume(components.of(rows[name])), largest) for name in holding}
@@ -291,9 +314,17 @@ def _share(part: Measure, whole: Measure) -> Measure:
     return Measure(part.value / whole.value)
 
 
-def _different(roles: Any) -> list[str]:
-    rows: list[CorpusText] = [row for each in roles for row in each]
-    return list(dict.fromkeys(row.text for row in rows))
+def _different(corpus: Corpus, vectors: ByText) -> dict[str, np.ndarray]:
+    """Of each field the numbers of its different texts, role by role as they first appear."""
+    kinds: dict[str, dict[str, array[int]]] = {}
+    numbers = vectors.numbers_of(row.text for row in corpus.texts)
+    for place, row in enumerate(corpus.texts):
+        kinds.setdefault(row.field, {}).setdefault(row.role, array("q")).append(place)
+    found = {}
+    for field, roles in kinds.items():
+        mine = numbers[np.concatenate([np.array(each) for each in roles.values()])]
+        found[field] = mine[firsts_of(mine)]
+    return found
 
 
 def _dictionary(values: list[Any]) -> pa.Array:

@@ -24,7 +24,7 @@ MIN_TEXTS, PLACED = 10, 50_000
 
 
 def place(
-    vectors: np.ndarray,
+    vectors: Any,
     fitted: np.ndarray,
     map_: np.ndarray,
     *,
@@ -46,9 +46,9 @@ def place(
     if not len(vectors):
         return np.zeros((0, 2), dtype=np.float32)
     if len(vectors) > PLACED:  # what UMAP holds of each is several times its vector
-        parts = np.array_split(vectors, -(-len(vectors) // PLACED))
+        parts = np.array_split(np.arange(len(vectors)), -(-len(vectors) // PLACED))
         given = partial(place, seed=seed, neighbours=neighbours, min_dist=min_dist)
-        return np.concatenate([given(each, fitted, map_) for each in parts])
+        return np.concatenate([given(vectors[each], fitted, map_) for each in parts])
     neighbours = min(neighbours, len(fitted) - 1)
     places, distances = nearest(vectors, fitted, neighbours)
     points: np.ndarray = map_[places[:, 0]].astype(np.float32)

@@ -53,6 +53,17 @@ def near_duplicate_keys(texts: Sequence[str], *, threshold: float = THRESHOLD) -
     return found
 
 
+def text_hashes(texts: Iterable[str]) -> np.ndarray:
+    """Of each text 128 bits that stand for it."""
+    digests = (blake2b(text.encode(), digest_size=16).digest() for text in texts)
+    return np.fromiter(digests, dtype="S16")
+
+
+def firsts_of(keys: np.ndarray) -> np.ndarray:
+    """The places of the first of each different key, in their order."""
+    return np.sort(np.unique(keys, return_index=True)[1])
+
+
 def first_places(hashes: np.ndarray) -> np.ndarray:
     """For each row of hashes the place of the first row that equals it."""
     order = np.lexsort(hashes.T)  # stable: equal rows stay in their order

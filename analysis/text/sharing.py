@@ -1,5 +1,6 @@
 """What corpora repeat: near-duplicates inside and between them, overlap with evaluation sets."""
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from analysis.embed.model_source import DEFAULT_MODEL
-from analysis.files.corpora import Corpus
+from analysis.files.corpora import Chosen, Corpus
 from analysis.found.texts import (
     Cluster,
     ContaminationFound,
@@ -21,7 +22,7 @@ from analysis.found.texts import (
     TextPlace,
 )
 from analysis.text.folding import letters
-from analysis.text.near_duplicates import near_duplicate_keys
+from analysis.text.near_duplicates import near_duplicate_keys, text_hashes
 from analysis.text.overlap import ASKING, HOW, Overlap, overlaps
 from analysis.text.paraphrases import THRESHOLD, paraphrase_pairs
 from db.corpus.texts import CorpusText
@@ -177,21 +178,25 @@ def _paraphrased(
 
 
 def _clusters(corpora: Sequence[Corpus], field: str) -> list[list[tuple[str, CorpusText]]]:
-    names: list[str] = []
-    rows: list[CorpusText] = []
+    places, start = array("q"), 0
     for corpus in corpora:
-        rows += _different([row for row in corpus.texts if row.field == field])
-        names += [corpus.name] * (len(rows) - len(names))
-    keys = np.array(near_duplicate_keys([row.text for row in rows]))
+        mine = array("q", (n for n, row in enumerate(corpus.texts) if row.field == field))
+        hashes = text_hashes(row.text for row in corpus.texts if row.field == field)
+        firsts = np.unique(hashes, return_index=True)[1]
+        lasts = np.unique(hashes[::-1], return_index=True)[1]  # from the end, as `_different`
+        places.extend(start + mine[first] for first in firsts[np.argsort(-lasts)])
+        start += len(corpus.texts)
+    chosen = Chosen(corpora, places)
+    keys = np.array(near_duplicate_keys(chosen))
     members: dict[int, list[tuple[str, CorpusText]]] = {}
     for place in np.flatnonzero(np.bincount(keys)[keys] > 1):
-        members.setdefault(int(keys[place]), []).append((names[place], rows[place]))
+        members.setdefault(int(keys[place]), []).append(chosen.row(int(place)))
     return sorted(members.values(), key=len, reverse=True)
 
 
 def _different(rows: Sequence[CorpusText]) -> list[CorpusText]:
     """The first of each text of a field."""
-    return list({(row.field, row.text): row for row in reversed(rows)}.values())[::-1]
+    return list({(row.field, row.text): row for row in reversed(list(rows))}.values())[::-1]
 
 
 def _place(corpus: str, row: CorpusText) -> TextPlace:

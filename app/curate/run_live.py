@@ -233,7 +233,7 @@ def draw_trouble(trouble: Trouble, *, live: bool) -> None:
         message = f"Waiting until {until} as the server requested."
         if trouble.waiting_for is not None and trouble.waiting_since is not None:
             message = (
-                f"Waiting for the server since {local_time(trouble.waiting_since)}: "
+                f"Waiting for the {trouble.away} since {local_time(trouble.waiting_since)}: "
                 f"{trouble.waiting_for}. Next attempt at {until}; the run goes on by itself."
             )
         st.info(plain(message), icon=":material/hourglass_top:")

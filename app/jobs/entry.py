@@ -47,7 +47,8 @@ def handle(job: JobHandle) -> Row:
 
 def _require_files(job: JobHandle) -> None:
     """Raise Refused on a node of a cluster that lacks the files, or would keep what is made."""
-    uses = job.kind in ("train", "export") or as_stored(job.config) != job.config
+    fetches = as_stored(job.config) != job.config and not files_root()
+    uses = job.kind in ("train", "export") or fetches
     if uses and job.launcher != LOCAL and job.home not in (None, *home_ids()):
         raise Refused(
             f"INF_HOME of this node, {home()}, is not the one that the job was started with",

@@ -6,7 +6,8 @@ servers and open doors in a file of INF_HOME, secrets sealed as typed keys are; 
 it whenever it starts the process, also in place of one that died, and deletes it when the job is
 over. A job that goes by them is of that INF_HOME: the supervisor of another one has not got them.
 Without the file its own are used, and a job whose supervisor ended with it does not start again by
-itself. A job on a Ray cluster gets what is no secret, and the rest of its nodes.
+itself. A job on a Ray cluster gets what is no secret, and the rest of its nodes; it is submitted
+from that INF_HOME, too.
 """
 
 import json
@@ -53,7 +54,7 @@ def hand_over(session: Session, job: Job, like: Iterable[Job] = ()) -> None:
     nodes have their own. Does not commit."""
     is_here = job.launcher == LOCAL
     is_free = files_root() and not is_of_this_machine(job.config)
-    if is_here and (is_free or job.home in home_ids()) and uses_environment(session, job):
+    if (is_free or job.home in home_ids()) and uses_environment(session, job):
         keep_here(job)
     for other in like:
         if is_here and other.launcher != LOCAL:

@@ -38,7 +38,7 @@ from db.home import files_root, home
 from db.jobs import jobs
 from db.jobs.runner import Cancelled
 from db.machine import KILLED, end_group, new_owner, own_group, require_locks, stop_process
-from db.patience import PATIENCE_MINUTES, patience_of, patiently
+from db.patience import patience_of, patiently
 from db.store.scope import unscoped
 from db.store.secrets import inherited, redacted
 from db.store.settings import log_of_attempt, logs
@@ -86,12 +86,16 @@ def _admitted(
     is_one_machines = session.get_bind().dialect.name == "sqlite"
     joins, here = bool(config.get("joins")), place.get("launcher", jobs.LOCAL) == jobs.LOCAL
     joined = more + joins  # the first worker of a run that starts joins none
-    if joined > MAX_JOINED and is_one_machines and here:
+    free = MAX_JOINED
+    if joined and is_one_machines and here:
+        free -= jobs.count_joined(session)
+    if joined > free and is_one_machines and here:
+        most = max(free, 0) + (not joins)
+        first = f"start {most} at most" if most else "wait until one of them has ended"
         raise BadInput(
             f"{joined} workers cannot join a run at a time on this machine, which has places for "
-            f"{MAX_JOINED}",
-            f"start {MAX_JOINED + (not joins)} at most; with PostgreSQL other machines take "
-            "further ones, or a Ray cluster",
+            f"{MAX_JOINED}, {max(free, 0)} of them free",
+            f"{first}; with PostgreSQL other machines take further ones, or a Ray cluster",
             code="too_many_workers",
         )
     further = {key: value for key, value in config.items() if key != "workers"} | {"joins": True}
@@ -110,31 +114,42 @@ def chosen_launcher() -> str:
     return os.environ.get("INF_RAY_ADDRESS", "").rstrip("/") or jobs.LOCAL
 
 
-def wait_for(store: Store, job_id: int, *, watch: Callable[[Job], None] = lambda job: None) -> Job:
+def wait_for(
+    store: Store,
+    job_id: int,
+    patience: float,
+    *,
+    watch: Callable[[Job], None] = lambda job: None,
+) -> Job:
     """Wait for a queued job, wherever it runs; Ctrl-C requests a stop. Returns the ended row.
 
-    Raises as `run_in_foreground`. A lost job is waited for while its launcher may retry it.
+    Raises as `run_in_foreground`. A lost job is waited for while its launcher may retry it, a store
+    that is away for `patience` seconds.
     """
+    now: Job | None = None
 
-    def now() -> Job:
-        return patiently(lambda: job_now(store, job_id), 60 * PATIENCE_MINUTES)
+    def look() -> tuple[Job, bool]:
+        with store.read() as session:
+            job = jobs.get_job(session, job_id)
+            is_again = job.status == "lost" and job.launcher != jobs.LOCAL
+            return job, job.status not in jobs.OVER or (is_again and is_wanted(session, job))
 
-    while (job := now()).status not in jobs.OVER or _will_be_replaced(store, job):
+    def tell(message: str) -> None:
+        if now is not None:
+            now.message = message
+            watch(now)
+
+    while True:
         try:
-            watch(job)
+            now, goes_on = patiently(look, patience, tell=tell)
+            if not goes_on:
+                return ended_well(now)
+            watch(now)
             time.sleep(POLL_SECONDS * 4)
         except KeyboardInterrupt:
             with store.write() as session:
                 jobs.request_stop(session, job_id)
                 session.commit()
-    return ended_well(job)
-
-
-def _will_be_replaced(store: Store, job: Job) -> bool:
-    if job.status != "lost" or job.launcher == jobs.LOCAL:
-        return False
-    with store.read() as session:
-        return is_wanted(session, job)
 
 
 def ended_well(job: Job) -> Job:
@@ -354,14 +369,14 @@ def _keeps_dying(job: Job, died: int) -> InfError:
 
 def waiting_for(job: Job) -> str:
     """What a queued job waits for: another server, or a place here; "" where it has one."""
-    if job.status != "queued" or job.launcher != jobs.LOCAL:
+    if job.status != "queued":
         return ""
     if jobs.is_elsewhere(job):
         server = f"the server {job.host}" if job.host else "another server"
         return (
             f"waiting for {server}: its files, or its launch's settings, are in the INF_HOME there"
         )
-    if job.config.get("joins"):
+    if job.config.get("joins") and job.launcher == jobs.LOCAL:
         return (
             f"waiting for one of the {MAX_JOINED} places of a machine for workers that join a run"
         )

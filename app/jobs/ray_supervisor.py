@@ -114,7 +114,8 @@ def _jobs_here(store: Store, cluster: RayCluster, status: str) -> list[Job]:
 
 
 def _submit_queued(store: Store, cluster: RayCluster, resources: Resources) -> int:
-    """Submit every queued job to the cluster, which has its own queue. Returns how many."""
+    """Submit the queued jobs of this INF_HOME to the cluster, which has its own queue. Returns
+    how many."""
     submitted = 0
     while True:
         with store.write() as session:
@@ -148,6 +149,8 @@ def _watch(store: Store, cluster: RayCluster, job: Job, one: Watched) -> None:
     elif state == OVER:
         _close_lost(store, job, cluster.end_message(name))
     elif state == UNKNOWN and job.pid is None:
+        if jobs.is_elsewhere(job):
+            return  # the supervisor there submits it, or its row is lost and it is queued again
         _beat(store, job)  # a supervisor ended between claiming and submitting it
         cluster.submit(store, job, Resources.from_environment())
     elif state == UNKNOWN:

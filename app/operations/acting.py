@@ -12,6 +12,7 @@ from app.jobs import launching
 from db.assignment import hidden
 from db.errors import StoreBehind
 from db.jobs.jobs import LOCAL
+from db.patience import patience_of
 from db.requests import Request
 from db.store.schema import require_current
 from db.store.scope import limited_to, unscoped
@@ -66,7 +67,7 @@ def in_foreground(
     """Run a job as who waits for it, here or on the cluster that is chosen; `watch` sees it."""
     if launching.chosen_launcher() != LOCAL:
         job_id = queue(actor, kind, config, after=after)
-        return launching.wait_for(open_store(), job_id, watch=watch)
+        return launching.wait_for(open_store(), job_id, patience_of(config), watch=watch)
     return launching.run_in_foreground(open_store(), kind, config, actor=actor, watch=watch)
 
 

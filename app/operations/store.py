@@ -14,12 +14,13 @@ from app.operations.acting import Launch
 from curation.backups import BackupPlan, RestorePlan, StoreRestored, restored
 from db.errors import BadInput
 from db.events import record_event
+from db.home import database_url
 from db.requests import Request, absolute, option
 from db.rows import Row, SparseRow
 from db.store import schema
 from db.store.backup import restore_backup
 from db.store.copying import copy_store
-from db.store.settings import database_url, schema_name
+from db.store.settings import schema_name
 from db.store.store import open_store
 from db.store.upgrading import go_back, upgrade_store
 

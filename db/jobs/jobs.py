@@ -109,6 +109,13 @@ def live_of_run(session: Session, run_id: int) -> list[Job]:
     return [job for job in found if job.config.get("run_id") == run_id]
 
 
+def count_joined(session: Session) -> int:
+    """How many local jobs that join a run are queued or running."""
+    is_local = Job.status.in_(("queued", "running")), Job.launcher == LOCAL
+    query = select(func.count()).where(*is_local, Job.config["joins"].as_boolean())
+    return session.scalars(query).one()
+
+
 def pushed_release(session: Session, release_id: int) -> tuple[str, str, bool] | None:
     """(Hub repository, commit, whether public and on main) that a release was pushed to last.
 
@@ -135,7 +142,7 @@ def claim_job(
 ) -> Job | None:
     """Claim the oldest queued job (of these kinds, for this launcher), or the given one.
 
-    A local launcher's jobs are claimed where their files are: in their INF_HOME.
+    For a launcher its jobs are claimed where their files and settings are: in their INF_HOME.
 
     `joins`: only jobs that join a run another job began (their config has `joins`), or only others.
 
@@ -149,7 +156,6 @@ def claim_job(
         query = query.where(Job.kind.in_(kinds))
     if launcher is not None:
         query = query.where(Job.launcher == launcher)
-    if launcher == LOCAL:
         query = query.where(or_(Job.home.is_(None), Job.home.in_(home_ids())))
     if joins is not None:
         joining = func.coalesce(Job.config["joins"].as_boolean(), false())

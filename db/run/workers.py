@@ -30,7 +30,7 @@ from sqlalchemy.orm import Session
 
 from db.clock import silent_since, store_now
 from db.machine import is_dead
-from db.patience import clock_time
+from db.patience import clock_time, known_absence
 from db.run.group_queue import lease_owners, release_groups
 from db.tables import Run, RunWorker, utc_now
 
@@ -46,7 +46,8 @@ class Trouble:
     """What goes wrong with calls: the newest error, how often calls are retried, what is awaited.
 
     `waiting_until`: no call starts before, as the server requested it, or the next attempt to reach
-    a server that is away: then `waiting_since` and `waiting_for`, the reason, are known.
+    what is `away`, the server or the store: then `waiting_since` and `waiting_for`, the reason, are
+    known.
     """
 
     last_error: str | None = None
@@ -55,6 +56,7 @@ class Trouble:
     waiting_until: datetime | None = None
     waiting_since: datetime | None = None
     waiting_for: str | None = None
+    away: str = "server"
 
     def waiting(self) -> str:
         """What is waited for, since when and until when; "" while nothing is."""
@@ -64,7 +66,8 @@ class Trouble:
         if self.waiting_for is None or self.waiting_since is None:
             return f"waiting until {until} as the server requested"
         since = clock_time(self.waiting_since)
-        return f"waiting for the server since {since}, next attempt at {until} ({self.waiting_for})"
+        why = self.waiting_for
+        return f"waiting for the {self.away} since {since}, next attempt at {until} ({why})"
 
 
 @dataclass(frozen=True)
@@ -441,11 +444,16 @@ def _trouble(session: Session, run_id: int, working: Sequence[RunWorker]) -> Tro
     error, at = (None, None) if newest is None else newest
     until = [each.waiting_until for each in working if each.waiting_until is not None]
     away = [each for each in working if each.waiting_since is not None]
+    store = known_absence(session.get_bind().engine.url)  # a file can be read while it is locked
     first = min(away, key=lambda each: each.waiting_since or utc_now(), default=None)
+    retries = sum(each.retries_per_minute for each in working)
+    if store is not None:
+        waiting = store.until, store.since, store.reason
+        return Trouble(error, at, retries, *waiting, away="store")
     return Trouble(
         error,
         at,
-        sum(each.retries_per_minute for each in working),
+        retries,
         max(until, default=None),
         None if first is None else first.waiting_since,
         None if first is None else first.waiting_for,

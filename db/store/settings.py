@@ -12,24 +12,6 @@ from db.errors import BadInput
 from db.home import home
 
 
-def database_url(url: str = "") -> str:
-    """The address of a store as SQLAlchemy takes it; `postgresql://` means psycopg 3.
-
-    By default the one that INF_DATABASE_URL names.
-    """
-    url = url or os.environ.get("INF_DATABASE_URL") or f"sqlite:///{home() / 'inf.db'}"
-    for short in ("postgres://", "postgresql://"):
-        if url.startswith(short):
-            return "postgresql+psycopg://" + url.removeprefix(short)
-    if not url.startswith(("sqlite:", "postgresql+psycopg:")):
-        raise BadInput(
-            f"INF_DATABASE_URL starts with {url.split(':')[0]!r}",
-            "use sqlite:///PATH or postgresql://USER@HOST/NAME",
-            code="store_url_invalid",
-        )
-    return url
-
-
 def database_schema() -> str:
     """The schema of the tables on PostgreSQL; "" for the search path of role and database.
 

@@ -28,11 +28,11 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, InfError, StoreBehind
-from db.home import home
+from db.home import database_url, home
 from db.patience import clock_time, known_absence
 from db.store.revision import READ_REVISION, VERSION_TABLE, head
 from db.store.scope import INFO, current_scope
-from db.store.settings import database_schema, database_url
+from db.store.settings import database_schema
 from db.tables import utc_now
 
 BUSY_TIMEOUT_SECONDS = 30
@@ -238,8 +238,9 @@ def _translate_connection_error(url: URL, context: ExceptionContext) -> None:
     if is_first and isinstance(context.sqlalchemy_exception, OperationalError):
         # not the context's engine: there is none where a pooled connection is opened anew
         place = url.render_as_string(hide_password=True)
-        known = known_absence()
-        since, until = map(clock_time, known or (utc_now(), utc_now()))
+        known = known_absence(url)
+        moments = (known.since, known.until) if known else (utc_now(), utc_now())
+        since, until = map(clock_time, moments)
         away = f" since {since}, next attempt at {until}" if known else ""
         raise InfError(
             f"the store {place} cannot be reached{away} ({context.original_exception})",

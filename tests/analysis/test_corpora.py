@@ -1,5 +1,6 @@
 import json
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,14 @@ import pytest
 from conftest import Ran
 from grown_dataset import SUBJECTS, grown, run_job
 
-from analysis.files.corpora import Corpus, corpora_sha256, load_corpora, read_texts
+from analysis.files.corpora import (
+    Chosen,
+    Corpus,
+    RowsOnDisk,
+    corpora_sha256,
+    load_corpora,
+    read_texts,
+)
 from analysis.found.texts import CoverageNumbers
 from analysis.map.clusters import Column, cluster_names, with_clusters
 from analysis.map.coverage import (
@@ -20,6 +28,7 @@ from analysis.map.coverage import (
     read_table,
     to_bytes,
 )
+from analysis.text.sharing import describe_duplicates
 from db.corpus.datasets import text_sha256
 from db.corpus.texts import CorpusText, pair_texts, run_texts
 from db.errors import BadInput, BadRows, NotFound
@@ -105,6 +114,51 @@ def test_wrong_names_and_runs_are_refused(sqlite_store: Store) -> None:
         ):
             with pytest.raises(error, match=message):
                 load_corpora(session, config)
+
+
+def test_the_texts_of_a_corpus_are_the_same_from_its_file_and_take_little_memory() -> None:
+    rows = [
+        CorpusText("query", "positive", f"ä {n} \U0001f41d " * (n % 40), n, "kept", "nq", n + 7)
+        for n in range(2_500)
+    ]
+    rows += [CorpusText("text", "text", ""), CorpusText("text", "text", "last", 0)]
+    there = RowsOnDisk(iter(rows))
+    assert list(there) == rows and len(there) == len(rows)
+    for some in (slice(990, 2_010, 7), slice(30, 10, -3), slice(5, 5)):
+        assert there[some] == rows[some]
+    assert (there[0], there[-1], there[1_204]) == (rows[0], rows[-1], rows[1_204])
+    with pytest.raises(IndexError):
+        there[len(rows)]
+    corpora = [Corpus(name, "texts", there, shape=INF_IR) for name in ("one", "two")]
+    chosen = Chosen(corpora, [0, 2_501, 2_502, 5_003])
+    assert [chosen.row(n)[0] for n in range(4)] == ["one", "one", "two", "two"]
+    assert list(chosen) == [rows[0].text, "last", rows[0].text, "last"]
+    tracemalloc.start()
+    many = RowsOnDisk(CorpusText("text", "text", f"{n} " * 100, n) for n in range(20_000))
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert held < 60 * len(many), "its texts have 550 bytes and more"
+
+
+def test_clusters_are_those_of_the_rows_in_memory_where_texts_repeat() -> None:
+    chance = np.random.default_rng(3)
+    words = [f"bees make honey all summer long number {n}" for n in range(40)]
+    rows = [
+        CorpusText(("query", "passage")[n % 2], f"role {n % 3}", words[chance.integers(40)], n)
+        for n in range(300)
+    ]
+    corpora = [
+        Corpus(name, "texts", of, shape=INF_IR) for name, of in (("a", rows), ("b", rows[50:200]))
+    ]
+    on_disk = [replace(corpus, texts=RowsOnDisk(corpus.texts)) for corpus in corpora]
+    found = describe_duplicates(on_disk)
+    assert found == describe_duplicates(corpora)
+    for cluster in found.clusters:
+        texts = [place.text for place in cluster.texts if place.corpus == "a"]
+        of_field = [row.text if row.field == cluster.field else "" for row in rows]
+        lasts = [len(rows) - of_field[::-1].index(text) for text in texts]
+        assert lasts == sorted(lasts), "in the order of their last use, as results before have it"
+    assert sum(len(cluster.texts) for cluster in found.clusters) > 100
 
 
 def test_a_file_of_texts_is_read_and_its_bad_lines_are_reported(tmp_path: Path) -> None:

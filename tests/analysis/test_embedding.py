@@ -13,7 +13,7 @@ from conftest import count_rows
 from sqlalchemy import delete
 
 from analysis.embed import embedding
-from analysis.embed.embedding import embed_texts, encode, model_identity
+from analysis.embed.embedding import embed_texts, encode, model_identity, vectors_on_disk
 from analysis.embed.model_source import DEFAULT_MODEL, model_source
 from db.errors import BadInput, Refused
 from db.jobs.runner import Cancelled
@@ -171,6 +171,26 @@ def test_vectors_of_many_texts_are_held_once(
         tracemalloc.stop()
         assert vectors.shape == (len(texts), size)
         assert peak < 1.9 * vectors.nbytes
+
+
+def test_vectors_in_a_file_are_those_in_memory_and_are_not_held(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def encoded(texts: list[str], model: str) -> np.ndarray:
+        return np.random.default_rng(len(texts[0])).random((len(texts), 512), np.float32)
+
+    monkeypatch.setattr(embedding, "encode", encoded)
+    texts = [f"text {number % 9_000}" for number in range(12_000)]
+    for _ in range(2):  # computed, then read
+        tracemalloc.start()
+        rows, numbers = vectors_on_disk(sqlite_store, texts)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert len(rows) == 9_000 and peak < 0.6 * 9_000 * 512 * 4
+    every = embed_texts(sqlite_store, texts)
+    assert np.array_equal(rows[numbers], every) and np.array_equal(rows[:], every[:9_000])
+    some = np.array([8_999, 3, 4, 5, 2, 2])
+    assert np.array_equal(rows[some], every[some]) and np.array_equal(rows[7:9], every[7:9])
 
 
 def test_no_texts_give_no_vectors(sqlite_store: Store) -> None:

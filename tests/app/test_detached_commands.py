@@ -233,7 +233,12 @@ def test_more_workers_than_a_machine_has_places_for_are_refused_or_wait_for_anot
         assert (f"start {workers - 1} at most" in capsys.readouterr().err) == store.is_sqlite
     if store.is_sqlite:
         assert count_rows(store, "job") == 0
-        assert detached("runs", "resume", run_id, "--workers", MAX_JOINED + 1) == 0
+        assert detached("runs", "resume", run_id, "--workers", 4) == 0
+        assert detached("runs", "join", run_id, "--workers", MAX_JOINED - 2) == 1, "three joined"
+        assert f"start {MAX_JOINED - 3} at most" in capsys.readouterr().err
+        assert detached("runs", "join", run_id, "--workers", MAX_JOINED - 3) == 0
+        assert detached("runs", "join", run_id) == 1
+        assert "wait until one of them has ended" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["status"])
     assert f"one of the {MAX_JOINED} places of a machine" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from app.jobs.handed_over import forget, hand_over, with_handed_over
 from app.jobs.ray_cluster import environment_of
 from app.jobs.ray_supervisor import supervise_ray
 from app.jobs.supervisor import slots, supervise, visible_gpus
+from app.operations import acting
 from app.operations import jobs as operations
 from db.errors import BadInput, InfError, Refused
 from db.events import list_events
@@ -846,4 +848,36 @@ def test_whoever_waits_for_a_job_waits_for_the_store_too(
             session.commit()
 
     monkeypatch.setattr(toys, "read", away_twice)
-    assert launching.wait_for(toys, job_id, watch=end).status == "done" and looks > 2
+    assert launching.wait_for(toys, job_id, 60, watch=end).status == "done" and looks > 2
+
+
+@pytest.mark.parametrize("fail_fast", [True, False])
+def test_a_command_that_waits_for_a_clusters_job_ends_with_the_store_or_shows_that_it_waits(
+    toys: Store, monkeypatch: pytest.MonkeyPatch, fail_fast: bool
+) -> None:
+    monkeypatch.setattr(supervisors, "ensure_taken", lambda *_: None)
+    monkeypatch.setenv("INF_RAY_ADDRESS", IdleRay.address)
+    read, shown, away_from = toys.read, [], 3
+    monkeypatch.setattr(acting, "open_store", lambda: toys)
+
+    def away() -> Any:
+        nonlocal away_from
+        away_from -= 1
+        if away_from in range(-4, 0):
+            raise InfError("the store is away", "wait", code="store_unreachable")
+        return read()
+
+    def watch(job: Job) -> None:
+        shown.append(job.message)
+        if away_from < -4:
+            with toys.write() as session:
+                session.get_one(Job, job.id).status = "done"
+                session.commit()
+
+    monkeypatch.setattr(toys, "read", away)
+    config = {"fail_fast": True} if fail_fast else {"patience_minutes": 1}
+    began = time.monotonic()
+    with pytest.raises(InfError, match="away") if fail_fast else nullcontext():
+        acting.in_foreground(owner("me"), "curate", config, watch=watch)
+    waited = [line for line in shown if re.match("waiting for the store since .*next attemp", line)]
+    assert len(waited) == (0 if fail_fast else 4) and time.monotonic() - began < 30

@@ -1,8 +1,10 @@
 """Progress of commands where standard error is no terminal."""
 
 import os
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,6 +33,21 @@ def test_a_line_before_ten_seconds_are_over_and_none_for_short_work(
         now += 11
         show(2_000_000, None, "reading")
     assert capsys.readouterr().err == "copying: 2.00MB, reading\n"
+
+
+def test_work_that_hangs_is_shown_by_lines_that_do_not_wait_for_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A database host vanished: its driver waits for half a minute, and nothing calls `show`."""
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.5)
+    began = time.monotonic()
+    with progress.progress_bar("curating", " groups") as show:
+        show(12, 40, "96 calls made")
+        time.sleep(4)
+    waited = time.monotonic() - began
+    lines = capsys.readouterr().err.splitlines()
+    assert 2 <= len(lines) <= waited and "12 of 40 groups (30%), 96 calls made" in lines[-1]
+    assert re.search(r", nothing new for [1-9]\d* s$", lines[-1])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import numpy as np
 import pytest
 from conftest import Ran, require
 from job_metrics import metric_points
+from ray_nodes import IdleRay
 from records_world import make_run
 from sentence_transformers import SentenceTransformer as StaticModel
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
@@ -41,6 +43,7 @@ from analysis.files.shared import (
 from app.access.identity import owner
 from app.jobs import entry, launching, processes, supervisor, supervisors
 from app.jobs.ray_cluster import environment_of
+from app.jobs.ray_supervisor import supervise_ray
 from app.jobs.supervisor import supervise
 from app.operations import jobs as operations
 from app.operations.jobs import JobLog
@@ -384,9 +387,14 @@ def test_a_release_and_the_log_of_one_machine_are_used_on_another(
 def test_a_node_of_a_cluster_without_the_files_refuses_what_reads_or_makes_some(
     sqlite_store: Store, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def handled(config: dict[str, object], kind: str = "curate") -> None:
+    def handled(
+        config: dict[str, object],
+        kind: str = "curate",
+        kept: Callable[[Job], None] = lambda job: None,
+    ) -> None:
         with sqlite_store.write() as session:
             job = jobs.enqueue_job(session, kind, config, launcher="http://head:8265")
+            kept(job)
             session.commit()
         machine("node")
         entry.handle(JobHandle(sqlite_store, job.id, 1))
@@ -401,6 +409,10 @@ def test_a_node_of_a_cluster_without_the_files_refuses_what_reads_or_makes_some(
     machine("one")
     with pytest.raises(NotFound):  # its run: it names no file
         handled({"run_id": 7})
+    monkeypatch.setenv("INF_FILES", f"file://{one}/common")
+    machine("one")
+    with pytest.raises(NotFound):  # what it names is shared, what is its launcher's are variables
+        handled({"name": "books", "out": str(one / "mined.jsonl")}, "mine", jobs.keep_here)
 
 
 def test_nodes_of_a_cluster_have_a_home_of_their_own_where_files_are_shared(
@@ -486,6 +498,53 @@ def test_a_run_of_the_environments_server_is_worked_on_where_it_was_launched_or_
     server_of("one")
     assert supervise(store, idle_seconds=0.5) == 1, "a connection's run is any server's"
     assert result_of(free) == "http://one.example/v1"
+
+
+def test_a_clusters_run_of_the_environments_server_is_submitted_where_it_was_launched_or_resumed(
+    store: Store,
+    by_hand: None,
+    machine: Machine,
+    monkeypatch: pytest.MonkeyPatch,
+    inf: Callable[..., Ran],
+) -> None:
+    """Both servers' supervisors watch all jobs of the cluster, whose nodes have a server too."""
+    sent: dict[int, str] = {}
+
+    def note(job: Job) -> bool:
+        sent[job.id] = environment_of(store, job).get("OPENAI_BASE_URL", "the node's")
+        with store.write() as session:
+            jobs.finish_job(session, job.id, job.attempt, "done")
+            session.commit()
+        return True
+
+    cluster, ada = IdleRay(note), owner("Ada")
+    monkeypatch.setenv("INF_RAY_ADDRESS", cluster.address)
+    config = {"run_id": make_run(store, offline=False)}
+    machine("one")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://one.example/v1")
+    first, second, third = (launching.launch(store, "curate", config, actor=ada) for _ in range(3))
+    free = launching.launch(store, "train", {}, actor=ada)
+    with store.write() as session:
+        jobs.claim_job(session, first)  # its supervisor ends before it submits the job
+        session.commit()
+    machine("two")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://two.example/v1")
+    operations.cancel(ada, third)
+    operations.resume(ada, third)
+    other = threading.Thread(target=partial(supervise_ray, store, cluster, idle_seconds=1))
+    other.start()
+    until(lambda: {third, free} <= sent.keys())
+    time.sleep(1.5)  # a further round
+    assert sent.keys() == {third, free}, "its own, and one that any server may submit"
+    assert f"waiting for the server {socket.gethostname()}" in inf("status").out
+    with store.write() as session:
+        jobs.request_stop(session, first)
+        session.commit()
+    other.join()
+    machine("one")
+    supervise_ray(store, cluster, idle_seconds=0.5)
+    assert (sent[second], sent[third]) == ("http://one.example/v1", "http://two.example/v1")
+    assert first not in sent and launching.job_now(store, first).status == "cancelled"
 
 
 def test_a_training_goes_on_where_another_machine_left_it(

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from conftest import Ran, require
+from conftest import ROOT, Ran, require
 from curation_runs import (
     add_dataset,
     claimed_job,
@@ -450,20 +451,69 @@ def test_an_unreachable_store_is_named_and_since_when_workers_here_wait_for_it(
     (since,) = {re.findall(r"since (\S+),", message)[0] for message in messages}
     line = rf"cannot be reached since {since}, next attempt at [\d:]{{8}} \(\w"
     assert shown.code == 1 and re.search(line, shown.err), shown.err
-    assert known_absence() is None, "it is back"
+    assert known_absence(store.url) is None, "it is back"
 
 
-def test_a_worker_that_was_killed_while_it_waited_makes_no_further_attempt(
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_file_that_another_program_holds_is_named_in_status_and_with_the_run(
+    sqlite_store: Store, inf: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    add_dataset(sqlite_store, pairs=2)
+    run_id = run_curation(sqlite_store, **ASKED | {"provider": "offline"})["run_id"]
+    monkeypatch.setattr("db.store.store.BUSY_TIMEOUT_SECONDS", 0.1)
+    held = open_store(f"{sqlite_store.url}?timeout=0.1")
+
+    def write() -> None:
+        with held.write() as session:
+            session.connection()
+
+    def trouble() -> Any:
+        with sqlite_store.read() as session:
+            return worker_totals(session, run_id).trouble
+
+    with (
+        sqlite3.connect(make_url(sqlite_store.url).database) as other,
+        ThreadPoolExecutor() as pool,
+    ):
+        other.execute("BEGIN IMMEDIATE")
+        waiting = pool.submit(patiently, write, 60)
+        shown = wait_for(lambda: trouble().waiting_for and trouble(), 10)
+        line = inf("status").out
+        other.rollback()
+        waiting.result(30)
+    other.close()
+    wanted = r"waiting for the store since (\S+), next attempt at \S+ \(database is locked\)"
+    found = re.match(wanted, shown.waiting())
+    assert found and f"work here waits for it since {found[1]}, next attempt at" in line
+    assert "(database is locked)" in line
+    assert not trouble().waiting() and "waits for it" not in inf("status").out
+
+
+def test_nothing_is_said_of_a_store_that_none_waits_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of another store of this INF_HOME, and where the one that waited gave up or was killed."""
+    url = f"sqlite:///{tmp_path}/one.db"
+    code = (
+        "from db.errors import InfError\nfrom db.patience import patiently\n"
+        "def away(): raise InfError('away', code='store_unreachable')\n"
+        "patiently(away, 60)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, env=os.environ | {"INF_DATABASE_URL": url}
+    ) as worker:
+        known = wait_for(lambda: known_absence(url), 20)
+        other = known_absence(f"sqlite:///{tmp_path}/two.db")
+        worker.kill()
+    assert known.reason == "away" and other is None
+    assert known_absence(url) is None, "it was killed"
+
     def away() -> None:
         raise InfError("away", code="store_unreachable")
 
+    monkeypatch.setenv("INF_DATABASE_URL", url)
     with pytest.raises(InfError):
         patiently(away, 0.5)
-    assert known_absence() is not None
-    monkeypatch.setattr("db.patience.NOTE_SECONDS", -60)
-    assert known_absence() is None
+    assert known_absence(url) is None, "its patience is over"
 
 
 @pytest.mark.long

@@ -165,6 +165,47 @@ def test_a_folder_without_locks_is_refused(
     assert list((tmp_path / "home").iterdir()) == []
 
 
+MOUNTS = """
+21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+40 21 0:50 / /mnt/nfs rw,relatime shared:9 master:2 - nfs4 files:/a rw,vers=4.2,local_lock=none
+41 21 0:51 / /mnt/nfs/old rw,relatime - nfs files:/b rw,vers=3,nolock,{option},addr=10.0.0.9
+42 41 0:52 / /mnt/nfs/old/disk rw - xfs /dev/sdb1 rw,local_lock=all
+43 21 0:53 / /mnt/with\\040space rw shared:3 - nfs files:/c rw,local_lock=all
+44 21 0:54 / /mnt/over rw - nfs files:/d rw,local_lock=all
+45 44 0:55 / /mnt/over rw - nfs4 files:/d rw,local_lock=none
+"""
+
+
+@pytest.mark.parametrize("option", ["local_lock=all", "local_lock=flock", "local_lock=posix"])
+def test_a_shared_folder_whose_locks_hold_on_each_machine_alone_is_refused(
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounts = MOUNTS.format(option=option)
+    found = {
+        folder: machine.local_locks(mounts, Path(folder))
+        for folder in ("/", "/mnt/nfs/a", "/mnt/nfs/older", "/mnt/nfs/old", "/mnt/nfs/old/inf/logs")
+    }
+    assert found == {
+        "/": "",
+        "/mnt/nfs/a": "",
+        "/mnt/nfs/older": "",
+        "/mnt/nfs/old": option,
+        "/mnt/nfs/old/inf/logs": option,
+    }
+    assert machine.local_locks(mounts, Path("/mnt/nfs/old/disk/inf")) == "", "it is no shared one"
+    assert machine.local_locks(mounts, Path("/mnt/with space/inf")) == "local_lock=all"
+    assert machine.local_locks(mounts, Path("/mnt/over/inf")) == "", "the last mount is seen"
+    assert machine.local_locks(mounts.replace(option, "rw"), Path("/mnt/nfs/old")) == "nolock"
+    text = tmp_path / "mountinfo"
+    text.write_text(f"41 21 0:51 / {tmp_path} rw - nfs files:/b rw,{option}\n")
+    monkeypatch.setattr(machine, "MOUNTS", text)
+    machine.locks_of.cache_clear()
+    with pytest.raises(Refused, match=option) as refused:
+        machine.require_locks(tmp_path / "home")
+    assert refused.value.code == "folder_without_locks"
+    machine.locks_of.cache_clear()
+
+
 def test_another_error_of_a_lock_is_not_taken_for_a_missing_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

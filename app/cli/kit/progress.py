@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ import click
 from tqdm import tqdm
 
 LINE_SECONDS = 8.0  # a look every 2 s at most misses it: a line every ten
+LOOK_SECONDS = 0.5  # between two looks whether the work hangs
 BAR_SECONDS = 0.1
 
 
@@ -27,7 +29,8 @@ def progress_bar(title: str, unit: str = "B", bar_format: str | None = None) -> 
     """Progress on standard error, in bytes or `unit`; yields what to call with it.
 
     A log, a pipe, a terminal without a width and a scheduler's file get the first line after
-    LINE_SECONDS: short work none.
+    LINE_SECONDS: short work none. Where the work hangs, as for half a minute where a database host
+    vanished, a thread repeats the last one.
     """
     is_terminal = _is_terminal()
     with tqdm(
@@ -39,23 +42,40 @@ def progress_bar(title: str, unit: str = "B", bar_format: str | None = None) -> 
         file=sys.stderr,
         bar_format=bar_format,
     ) as bar:
-        shown_at = 0.0 if is_terminal else time.monotonic()
+        heard_at = time.monotonic()
+        shown_at = 0.0 if is_terminal else heard_at
+        line, is_over = f"{title}: {_amount(0, None, unit)}", threading.Event()
 
         def show(done: int, total: int | None, message: str = "", /) -> None:
-            nonlocal shown_at
-            now = time.monotonic()
+            nonlocal heard_at, shown_at, line
+            heard_at = now = time.monotonic()
+            if not is_terminal:
+                after = f", {message}" if message else ""
+                line = f"{title}: {_amount(done, total, unit)}{after}"
             if now - shown_at < (BAR_SECONDS if is_terminal else LINE_SECONDS):
                 return
             shown_at = now
             if not is_terminal:
-                after = f", {message}" if message else ""
-                click.echo(f"{title}: {_amount(done, total, unit)}{after}", err=True)
+                click.echo(line, err=True)
                 return
             bar.total, bar.n = total, done
             bar.set_postfix_str(message, refresh=False)
             bar.refresh()
 
-        yield show
+        def repeat() -> None:
+            nonlocal shown_at
+            while not is_over.wait(LOOK_SECONDS):
+                now = time.monotonic()
+                if now - shown_at >= LINE_SECONDS + LOOK_SECONDS:
+                    shown_at = now
+                    click.echo(f"{line}, nothing new for {now - heard_at:.0f} s", err=True)
+
+        if not is_terminal:
+            threading.Thread(target=repeat, daemon=True).start()
+        try:
+            yield show
+        finally:
+            is_over.set()
 
 
 def _is_terminal() -> bool:

@@ -130,7 +130,7 @@ def _status(result: Result) -> str:
     jobs = (("job", "id"), "kind", "status", "done", "total", "message")
     runs = (("run", "id"), "name", "status", "finished", "pairs")
     parts = [
-        lines(address, server),
+        lines(address, *([("", kept["waiting"])] if kept["waiting"] else []), server),
         # whole: what a job waits for comes last
         drawn(jobs, result["jobs"], empty="no job runs or is queued", max_columns=500),
         drawn(runs, result["runs"], empty="no run is open"),

@@ -15,12 +15,11 @@ from app.access.permissions import require
 from app.operations.overview.status import store_state
 from curation.recipe.prices import load_prices
 from db.errors import BadInput, InfError, NotFound
-from db.home import home
+from db.home import database_url, home
 from db.requests import meant
 from db.rows import Listed, Row
 from db.store.environment import VARIABLES
 from db.store.secrets import came_from_file, is_secret, redacted
-from db.store.settings import database_url
 
 RIGHT = "server"
 STREAMLIT = Path(".streamlit") / "secrets.toml"

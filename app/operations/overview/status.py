@@ -13,6 +13,7 @@ from app.operations import jobs
 from app.operations.acting import reading
 from db.machine import PORT
 from db.outcome.overview import with_actual_status
+from db.patience import known_absence
 from db.people.accounts import has_accounts
 from db.review.queue import QueueFilter, count_matching
 from db.rows import Row
@@ -31,7 +32,8 @@ LOOKED_AT = 3  # the newest runs of which unreviewed groups are counted
 class StoreState(Row):
     """The store: its address without a password, its revision and the one that this version writes.
 
-    `has_accounts` is None where the store is not of this version.
+    `has_accounts` is None where the store is not of this version. `waiting`: since when processes
+    of this machine wait for it, the next attempt and the reason, as for a locked file; "" for none.
     """
 
     address: str
@@ -39,6 +41,7 @@ class StoreState(Row):
     revision: str | None
     wanted: str
     has_accounts: bool | None
+    waiting: str
 
 
 class RunState(Row):
@@ -81,12 +84,14 @@ def store_state(actor: Actor) -> StoreState:
     if revision == wanted:
         with reading(actor, "any") as session:
             known = has_accounts(session)
+    away = known_absence(store.url)
     return StoreState(
         address=make_url(store.url).render_as_string(hide_password=True),
         engine="sqlite" if store.is_sqlite else "postgresql",
         revision=revision,
         wanted=wanted,
         has_accounts=known,
+        waiting=f"work here waits for it {away}" if away else "",
     )
 
 
