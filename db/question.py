@@ -264,4 +264,5 @@ def score(text: str) -> str | None:
 
 
 def _bad(where: str, what: str, code: str) -> BadInput:
-    return BadInput(f"{where}: {what}", code=f"question_{code}")
+    remedy = 'question = "grade" takes labels = { 0 = "no", 1 = "yes" }; yes_no and score take none'
+    return BadInput(f"{where}: {what}", remedy, code=f"question_{code}")

@@ -454,10 +454,10 @@ def shape_from(body: Mapping[str, Any], where: str = "the shape") -> Shape:
     """The shape of a stored body. Raises BadInput, which names the place after `where`."""
     texts, scenarios = list(body["texts"]), list(body["scenarios"])
     for place, entry in _places(where, texts, "texts", "sign"):
-        _check_text(place, entry)
+        check_text(place, entry)
     lists = [dict(entry) for entry in body.get("lists", ())]
     for place, entry in _places(where, lists, "texts", "sign"):
-        _check_text(place, entry)
+        check_text(place, entry)
         _check_list(place, entry)
     for name in ("sign", "column"):
         _check_once(where, "texts", name, [entry[name] for entry in (*texts, *lists)])
@@ -580,7 +580,8 @@ def _places(
     return ((f"{where}, {table}.{entry.get(name)!r}", entry) for entry in entries)
 
 
-def _check_text(place: str, entry: Mapping[str, Any]) -> None:
+def check_text(place: str, entry: Mapping[str, Any]) -> None:
+    """Raise BadInput for a text whose field, column or source cannot be one."""
     if entry.get("field") not in FIELDS:
         raise _bad(place, f"field = {entry.get('field')!r} is none of {', '.join(FIELDS)}", "field")
     pattern = _COLUMN if entry["field"] == "passage" else _ROLE
@@ -605,7 +606,7 @@ def _check_source(where: str, shape: Shape) -> None:
     wanted = {shape.first.query.sign, shape.first.passage.sign}
     if given != wanted:
         raise _bad(
-            where,
+            f"{where}, texts",
             f"from_source texts are {', '.join(sorted(given)) or 'none'}; a pair gives the query "
             f"and the passage of the first scenario: {' and '.join(sorted(wanted))}",
             "source",
@@ -613,10 +614,22 @@ def _check_source(where: str, shape: Shape) -> None:
     lists = [text.sign for text in shape.lists if text.from_source]
     if len(lists) > 1:
         what = f"{' and '.join(lists)} have from_source, and a pair gives one list of negatives"
-        raise _bad(where, what, "source", "leave it to one of them")
+        raise _bad(f"{where}, texts", what, "source", "leave it to one of them")
+
+
+_REMEDIES: Final = {
+    **dict.fromkeys(("field", *FIELDS), "take one of them"),
+    "count": "write such a number",
+    "list": "take out count and at_least",
+    "scenarios": "write one",
+    "source": "write from_source = true for the pair's query and passage, and for no other",
+    "unreadable": "export it again",
+    "unused": "name it in a scenario, or leave it out",
+}
 
 
 def _bad(place: str, what: str, code: str, remedy: str = "") -> BadInput:
+    remedy = remedy or _REMEDIES.get(code, "rename it")
     return BadInput(f"{place}: {what}", remedy, code=f"shape_{code}")
 
 

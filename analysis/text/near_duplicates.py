@@ -74,20 +74,6 @@ def first_places(hashes: np.ndarray) -> np.ndarray:
     return found
 
 
-def near_pairs(
-    forms: Sequence[str], *, threshold: float = THRESHOLD
-) -> list[tuple[int, int, float]]:
-    """Places of every two different normal forms that are near-duplicates, and their Jaccard."""
-    found: dict[tuple[int, int], float] = {}
-    for bucket in _buckets(_hashed(forms, len(forms))[1], np.arange(len(forms))):
-        for later, one in enumerate(bucket):
-            for other in bucket[: min(later, MANY)]:
-                pair = (min(one, other), max(one, other))
-                if pair not in found:
-                    found[pair] = jaccard(forms[one], forms[other])
-    return [(*pair, share) for pair, share in sorted(found.items()) if share >= threshold]
-
-
 def normal_form(text: str) -> str:
     """The text's letters and digits, NFKC and case-folded; a text without any: itself, stripped."""
     folded = unicodedata.normalize("NFKC", text).casefold()

@@ -253,7 +253,7 @@ class BatchProvider:
         without_line -= {key_in(line) for line in unread}
         for line in unread:  # without a key it belongs to one of those that have no line
             key = key_in(line) or (without_line.pop() if without_line else "")
-            self._settle(AnswerLine(key, 200, {}, {}), remote.seconds, body_in(line))
+            self._settle(AnswerLine(key, 200, {}, {}, body_in(line)), remote.seconds)
         failed |= set(self._open_keys(batch_id))
         why = "; ".join(message for _, message in remote.errors)
         codes = {code for code, _ in remote.errors}
@@ -300,10 +300,10 @@ class BatchProvider:
             else:
                 self._place_later(key)
 
-    def _settle(self, line: AnswerLine, seconds: float, unread: bytes | None = None) -> bool:
+    def _settle(self, line: AnswerLine, seconds: float) -> bool:
         """Deliver one line to its call; False where the call has to be sent again.
 
-        What is `unread` is kept with its usage, and counts at its maximum price without it, until
+        What was not read is kept with its usage, and counts at its maximum price without it, until
         the answer is there.
         """
         if line.key not in self._waiting:
@@ -313,7 +313,7 @@ class BatchProvider:
             return True
         try:
             if line.status == 200:
-                content = json.dumps(line.body).encode() if unread is None else unread
+                content = json.dumps(line.body).encode() if line.unread is None else line.unread
                 endpoint = self._wire.endpoints.all[0]
                 answer = self._wire.accept(endpoint, request, content, seconds)
                 lost = self._lost.pop(line.key, [])
@@ -325,8 +325,8 @@ class BatchProvider:
             future.set_exception(error)
             return True
         except ValueError as error:  # no completion, or nothing of it can be used
-            is_kept = isinstance(error, NotACompletion) and unread is not None
-            has_usage = is_kept and self._wire.keep_unreadable(request, unread or b"", seconds)
+            is_kept = isinstance(error, NotACompletion) and line.unread is not None
+            has_usage = is_kept and self._wire.keep_unreadable(request, line.unread or b"", seconds)
             if is_lost(error) or (is_kept and not has_usage):
                 self._lost[line.key].append(self._wire.max_usd(request))
                 self._wire.count_lost(self._lost[line.key][-1])

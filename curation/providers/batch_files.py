@@ -12,12 +12,14 @@ MAX_BYTES = 100 << 20
 
 @dataclass(frozen=True)
 class AnswerLine:
-    """What came back for one call: a status with a body, or an error without one."""
+    """What came back for one call: a status with a body, or an error without one; `unread`: the
+    bytes of a body that cannot be read."""
 
     key: str
     status: int
     body: dict[str, Any]
     error: dict[str, Any]
+    unread: bytes | None = None
 
 
 @dataclass(frozen=True)

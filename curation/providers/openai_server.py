@@ -11,8 +11,7 @@ import math
 import random
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -150,6 +149,10 @@ class _Call:
     def seconds(self) -> float:
         """How long it is open."""
         return time.monotonic() - self.began
+
+
+def _charset(response: httpx2.Response) -> str | None:
+    return response.charset_encoding
 
 
 def hung(call: _Call) -> TimeoutError:
@@ -425,16 +428,23 @@ class OpenAIProvider:
                     # not `chat.completions.create`, which walks through every message and schema
                     # to rename fields, and builds models of the response: a third of all CPU
                     # time, and there is nothing to rename
-                    async with self._opened(call):
-                        response = await endpoint.client.post(
-                            endpoint.path,
-                            cast_to=httpx2.Response,
-                            body=body,
-                            options=self._options(request),
-                        )
-                    charset = response.charset_encoding
+                    self._calls.add(call)  # watched until its response is there
+                    try:
+                        async with call.limit:
+                            response = await endpoint.client.post(
+                                endpoint.path,
+                                cast_to=httpx2.Response,
+                                body=body,
+                                options=self._options(request),
+                            )
+                    finally:
+                        self._calls.discard(call)
                     answer = self.accept(
-                        endpoint, request, response.content, call.seconds, charset=charset
+                        endpoint,
+                        request,
+                        response.content,
+                        call.seconds,
+                        charset=partial(_charset, response),
                     )
                 except asyncio.CancelledError:  # the run stops: the server may answer all the same
                     self._lost_usd += self.max_usd(request)
@@ -548,16 +558,6 @@ class OpenAIProvider:
         recovered, answers = self._recovered - tries.recovered, self._answers - tries.answered
         few = failing <= max(8, MAX_FAILING_SHARE * self._answers)
         return is_overtaken and few and recovered <= MAX_FAILING_SHARE * answers
-
-    @asynccontextmanager
-    async def _opened(self, call: _Call) -> AsyncIterator[None]:
-        """Watch a call until its response is there. Raises TimeoutError at its limit."""
-        self._calls.add(call)
-        try:
-            async with call.limit:
-                yield
-        finally:
-            self._calls.discard(call)
 
     async def _watch_calls(self) -> None:
         """Cut calls that hang while others are answered. Where calls hold all of several places
@@ -699,7 +699,7 @@ class OpenAIProvider:
         content: bytes,
         seconds: float,
         *,
-        charset: str | None = None,
+        charset: Callable[[], str | None] = lambda: None,
     ) -> Answer:
         """The answer in the content of a response. What is paid for and not used is kept.
 
@@ -876,7 +876,7 @@ class OpenAIProvider:
                 body=body,
                 options=options,
             )
-            completion = read_body(sent.content, sent.charset_encoding)
+            completion = read_body(sent.content, partial(_charset, sent))
             found = read_completion(completion)
             self._probed[request.model] = str(completion.get("model") or "")
             if how_it_ended(found.finish_reason) == "exhausted":

@@ -72,6 +72,16 @@ class Request:
         return replace(self, scope={**self.scope, "aside": why})
 
     def _key(self, scope: Mapping[str, Any]) -> str:
+        content = self._content
+        if scope:  # the list's last entry
+            content = (
+                f"{content[:-1]}, {json.dumps(dict(scope), sort_keys=True, ensure_ascii=False)}]"
+            )
+        return text_sha256(content)
+
+    @cached_property
+    def _content(self) -> str:
+        """What the keys are of but for the scope, as JSON; once for both of them."""
         content: list[Any] = [
             self.task,
             self.prompt.sha256,
@@ -83,9 +93,7 @@ class Request:
         ]
         if escapes(self.prompt, self.inputs):
             content.append("escaped")
-        if scope:
-            content.append(dict(scope))
-        return text_sha256(json.dumps(content, sort_keys=True, ensure_ascii=False))
+        return json.dumps(content, sort_keys=True, ensure_ascii=False)
 
     def journal(self) -> dict[str, Any]:
         """The request as the journal keeps it: long texts by their sha256, which `passage` has."""

@@ -123,7 +123,7 @@ def check_from(body: Mapping[str, Any], shape: Shape, where: str) -> Check:
     if len(set(fields)) < len(fields):
         twice = next(one for one in fields if fields.count(one) > 1)
         raise BadInput(
-            f"{where}: a prompt shows one {twice}, and over and with name several",
+            f"{where}: over and with name several of {twice}, of which a prompt shows one",
             "name one of them, and write a second check for the other",
             code="check_field_twice",
         )
@@ -165,13 +165,13 @@ def _one_of(shape: Shape) -> str:
 
 def _texts(body: Mapping[str, Any], key: str, shape: Shape, where: str) -> tuple[GroupText, ...]:
     signs = body.get(key, [])
-    if not isinstance(signs, list) or len(set(map(str, signs))) < len(signs):
+    if not isinstance(signs, list) or len({str(sign) for sign in signs}) < len(signs):
         raise BadInput(
             f"{where}: {key} is a list of signs, each once",
             f'write {key} = ["{_one_of(shape)}"]',
             code="check_texts_invalid",
         )
-    unknown = next((sign for sign in signs if sign not in shape.slots), None)
+    unknown = next((sign for sign in map(str, signs) if sign not in shape.slots), None)
     if unknown is not None:
         raise BadInput(
             f"{where}: {key} names {unknown!r}; the texts are {', '.join(shape.slots)}",

@@ -8,7 +8,7 @@ import base64
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -69,7 +69,7 @@ class Completion:
     reasoning_tokens: int
 
 
-def read_body(content: bytes, charset: str | None = None) -> Any:
+def read_body(content: bytes, charset: Callable[[], str | None] = lambda: None) -> Any:
     """The JSON of a response, whatever its content type. Raises ValueError for what is none.
 
     UTF-16 and UTF-32 are recognized with and without a mark, other bytes are read in the declared
@@ -85,10 +85,11 @@ def read_body(content: bytes, charset: str | None = None) -> Any:
     return json.loads(text, strict=False)  # a line break in a text breaks no answer
 
 
-def _decoded(content: bytes, charset: str | None) -> str:
-    for name in (json.detect_encoding(content), "utf-8-sig", charset or "cp1252", "cp1252"):
+def _decoded(content: bytes, charset: Callable[[], str | None]) -> str:
+    """The text of a body; the charset is read from its header where it is needed alone."""
+    for name in (json.detect_encoding(content), "utf-8-sig", None, "cp1252"):
         try:
-            return content.decode(name).removeprefix("\ufeff")
+            return content.decode(name or charset() or "cp1252").removeprefix("\ufeff")
         except (UnicodeError, LookupError):
             continue
     return content.decode("latin-1")
@@ -96,7 +97,7 @@ def _decoded(content: bytes, charset: str | None) -> str:
 
 def usage_of(content: bytes) -> tuple[int, int] | None:
     """The tokens in and out that a body reports which is no completion as a whole."""
-    text = _decoded(content, None)
+    text = _decoded(content, lambda: None)
     found = [re.search(rf'"{name}_tokens"\s*:\s*(\d{{1,9}})', text) for name in _SIDES]
     first, second = (None if one is None else int(one[1]) for one in found)
     return None if first is None or second is None else (first, second)

@@ -69,10 +69,12 @@ def plain_words(text: str) -> list[str]:
     return text.lower().translate(_PUNCTUATION).split()
 
 
-def read_prompt(task: Task, spec: TaskSpec, name: str, beside: Beside, place: str = "") -> Prompt:
+def read_prompt(
+    task: Task, spec: TaskSpec, name: str, beside: Beside, place: str = "the recipe"
+) -> Prompt:
     """The prompt file of that name, next to the recipe or among the built-in ones.
 
-    place: of the recipe that names it, with a colon. Raises BadInput if it is missing or names an
+    place: of the recipe that names it. Raises BadInput if it is missing or names an
     input that its task does not have.
     """
     text = _text_of(name, beside, place)
@@ -85,17 +87,16 @@ def read_prompt(task: Task, spec: TaskSpec, name: str, beside: Beside, place: st
         raise BadInput(
             f"the prompt {name!r}, line {number}, names {{{unknown[0]}}}; {task} is given: "
             f"{', '.join(given)}",
-            "use one of these",
+            "use one of these, or add its text to the step's inputs",
             code="prompt_variable_unknown",
             file=name,
             line=number,
         )
     if missing:
         raise BadInput(
-            f"the prompt {name!r} does not use {{{missing[0]}}}, which {task} needs",
+            f"{place}: the prompt {name!r} does not use {{{missing[0]}}}, which {task} needs",
             "add it to the prompt",
             code="prompt_variable_missing",
-            file=name,
         )
     return Prompt(Path(name).name, text)
 
@@ -111,7 +112,7 @@ def _text_of(name: str, beside: Beside, place: str) -> str:
     path = next((each for each in places if each.is_file()), None)
     if path is None:
         raise BadInput(
-            f"{place}no prompt file {name!r} next to the recipe or in {FOLDER.name}/",
+            f"{place}: no prompt file {name!r} next to the recipe or in {FOLDER.name}/",
             "put the file there, or correct its name",
             code="prompt_unknown",
         )

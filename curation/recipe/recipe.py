@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,10 @@ from curation.recipe.settings import (
     ANSWERS_AS,
     FILTERS,
     FORMER_FILTERS,
+    HEAD,
+    NUMBERS,
     PARAMETERS,
+    REQUIRED,
     SERVERS,
     TRANSPORT,
     VALIDATION,
@@ -33,9 +37,12 @@ from curation.recipe.settings import (
     filters_to_store,
     present_names,
     require_known,
+    require_table,
+    require_text,
     validation_from_store,
     validation_to_store,
 )
+from curation.recipe.slots import TABLES as OF_SHAPE
 from curation.recipe.slots import Vary, read_shape, with_line
 from curation.recipe.structured import OUTPUTS
 from curation.recipe.tasks import VALIDATION as VALIDATING
@@ -45,6 +52,7 @@ from db.errors import BadInput, Refused
 from db.shape import Shape, shape_in
 
 FOLDER = Path(__file__).parent / "recipes"
+TABLES = ("stages", "checks", "validation", "filters")  # and those of a shape
 OF_CHECKS = "checks."  # such settings are of [checks.NAME]: checks.NAME.expected.SIGN, ….votes
 DECIDING = ("votes", "agree")  # of [validation]: what decides stored answers again
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\.(toml|md|txt)")
@@ -254,7 +262,7 @@ def files_of(name_or_path: str, settings: Sequence[str] = ()) -> dict[str, str]:
 
 def _from_text(name: str, text: str, beside: Beside, settings: Sequence[str]) -> Recipe:
     try:
-        tables = tomllib.loads(text)
+        tables = tomllib.loads(text.removeprefix("\ufeff"))  # as Windows' Notepad saves UTF-8
     except tomllib.TOMLDecodeError as error:
         raise _unreadable(name, error) from error
     where = f"the recipe {name}"
@@ -278,8 +286,17 @@ def _unreadable(name: str, error: ValueError) -> BadInput:
 def _read(
     tables: dict[str, Any], name: str, beside: Beside, where: str, settings: Sequence[str]
 ) -> Recipe:
-    if isinstance(filters := tables.get("filters"), dict):
-        tables["filters"] = present_names(filters, f"{where}, [filters]")
+    require_known(tables, (*HEAD, *SERVERS, *TABLES, *OF_SHAPE), where)
+    for table in (each for each in (*TABLES, *OF_SHAPE) if each in tables):
+        require_table(tables[table], f"{where}, [{table}]")
+    if not tables.keys() & {"stages", "texts"}:
+        raise BadInput(
+            f"{where} has neither [stages] nor [texts]",
+            "begin with a built-in one: `recipes new FOLDER`",
+            code="recipe_stages_missing",
+        )
+    if "filters" in tables:
+        tables["filters"] = present_names(tables["filters"], f"{where}, [filters]")
     shape, vary = read_shape(tables, where)
     of_checks = [setting for setting in settings if setting.startswith(OF_CHECKS)]
     for setting in of_checks:
@@ -322,11 +339,8 @@ def recipe_from_store(body: Mapping[str, Any], prompts: Mapping[str, str]) -> Re
 
 def _checks(tables: dict[str, Any], shape: Shape, where: str) -> list[Check]:
     """The [checks] of a file, taken out; the model, prompt and sampling of each become a stage."""
-    given = tables.pop("checks", {})
-    if not isinstance(given, dict):
-        raise BadInput(f"{where}, [checks] is not a table", code="recipe_table_invalid")
     checks = []
-    for name, table in given.items():
+    for name, table in tables.pop("checks", {}).items():
         place = f"{where}, [checks.{name}]"
         if not re.fullmatch(r"[a-z][a-z_]*", name):
             raise BadInput(
@@ -334,7 +348,7 @@ def _checks(tables: dict[str, Any], shape: Shape, where: str) -> list[Check]:
                 "rename the table",
                 code="check_name_invalid",
             )
-        require_known(table, ("model", "prompt", *KEYS, *PARAMETERS, *TRANSPORT), place)
+        require_known(table, (*REQUIRED, *KEYS, *PARAMETERS, *TRANSPORT), place)
         own = {key: table[key] for key in KEYS if key in table}
         checks.append(check_from({"name": name, **own}, shape, place))
         stage = {key: value for key, value in table.items() if key not in KEYS}
@@ -351,10 +365,9 @@ def _build(
 ) -> Recipe:
     where = f"the recipe {name}"
     tasks = tasks_of(shape) | {check.task: check.spec for check in checks}
-    require_known(
-        tables, ("name", "description", "stages", "validation", "filters", *SERVERS), where
-    )
-    _check_servers(tables, where)
+    of_tables = {step.name: f"steps.{step.name}" for step in shape.steps}
+    of_tables |= {check.task: f"checks.{check.name}" for check in checks}
+    _check_head(tables, where)
     given = tables.get("stages", {})
     require_known(given, tuple(tasks), f"{where}, [stages]")
     stages: dict[Task, Stage] = {}
@@ -368,10 +381,10 @@ def _build(
                 "see a built-in one with `recipes show NAME`",
                 code="recipe_stages_missing",
             )
-        place = f"{where}, [stages.{task}]"
-        require_known(table, ("model", "prompt", *PARAMETERS, *TRANSPORT), place)
-        _check_transport(table, place)
-        for key in ("model", "prompt"):
+        place = f"{where}, [{of_tables.get(task, f'stages.{task}')}]"
+        require_known(table, (*REQUIRED, *PARAMETERS, *TRANSPORT), place)
+        _check_stage(table, place)
+        for key in REQUIRED:
             if not isinstance(table.get(key), str) or not table[key]:
                 raise BadInput(
                     f"{place} has no {key}",
@@ -386,7 +399,7 @@ def _build(
             )
         stages[task] = Stage(
             model=table["model"],
-            prompt=read_prompt(task, spec, table["prompt"], beside, f"{place}: "),
+            prompt=read_prompt(task, spec, table["prompt"], beside, place),
             parameters={key: table[key] for key in PARAMETERS if key in table},
             transport={key: table[key] for key in TRANSPORT if key in table},
         )
@@ -409,6 +422,7 @@ def _validation(tables: dict[str, Any], where: str) -> Validation:
     if validation.votes < 1:
         raise BadInput(
             f"{where}, [validation]: votes = {validation.votes}: at least 1 is needed",
+            "write 1, or how often an item is judged",
             code="votes_invalid",
         )
     if validation.agree > validation.votes:
@@ -436,7 +450,9 @@ def _with_room_to_reason(recipe: Recipe, settings: Sequence[str]) -> Recipe:
     return replace(recipe, stages=stages)
 
 
-def _check_servers(tables: dict[str, Any], where: str) -> None:
+def _check_head(tables: dict[str, Any], where: str) -> None:
+    for key in HEAD:
+        require_text(tables.get(key, ""), key, where)
     endpoints = tables.get("endpoints", [])
     if not isinstance(endpoints, list) or not all(isinstance(one, str) for one in endpoints):
         raise BadInput(
@@ -447,7 +463,9 @@ def _check_servers(tables: dict[str, Any], where: str) -> None:
     group = tables.get("server_group", "")
     if not isinstance(group, str) or group.startswith("http"):  # such a name is of no person's
         raise BadInput(
-            f"{where}: server_group = {group!r} is not a name", code="server_group_invalid"
+            f"{where}: server_group = {group!r} is not a name",
+            'write one that is no address, as in server_group = "ours"',
+            code="server_group_invalid",
         )
 
 
@@ -465,14 +483,18 @@ def _like_an_earlier(
     return None
 
 
-def _check_transport(table: dict[str, Any], place: str) -> None:
-    for name in ("timeout_seconds", "max_retry_after_seconds"):
-        seconds = table.get(name, 1)
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
+def _check_stage(table: dict[str, Any], place: str) -> None:
+    for name, (kind, above) in NUMBERS.items():
+        number = table.get(name, 1)
+        if isinstance(number, bool) or not isinstance(number, kind) or not above < number < inf:
+            what = "a whole number" if kind is int else "a number"
+            least = "from 0 up" if above < 0 else "above 0"
             raise BadInput(
-                f"{place}: {name} = {seconds!r} is not a number above 0",
+                f"{place}: {name} = {number!r} is not {what} {least}",
+                "write one, or leave it out",
                 code="recipe_number_invalid",
             )
+    require_text(table.get("reasoning_effort", ""), "reasoning_effort", place)
     for name in ("headers", "extra_body"):
         if not isinstance(table.get(name, {}), dict):
             raise BadInput(
@@ -480,6 +502,8 @@ def _check_transport(table: dict[str, Any], place: str) -> None:
                 "write one, as in {a = 1}",
                 code="recipe_table_invalid",
             )
+    for name, value in table.get("headers", {}).items():
+        require_text(value, name, f"{place}, headers")
     if table.get("limit_name", "max_tokens") not in ("max_tokens", "max_completion_tokens"):
         raise BadInput(
             f"{place}: limit_name = {table['limit_name']!r} is no name of a limit",

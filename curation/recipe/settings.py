@@ -56,6 +56,15 @@ TRANSPORT: Final = {
         "behind an alias; `any`, behind a router. Each answer's name is stored.",
     ),
 }
+# of a stage: name → (type, what the number is above)
+NUMBERS: Final[Mapping[str, tuple[Any, int]]] = {
+    "temperature": (int | float, -1),
+    "top_p": (int | float, 0),
+    "max_output_tokens": (int, 0),
+    "seed": (int, -1),
+    "timeout_seconds": (int | float, 0),
+    "max_retry_after_seconds": (int | float, 0),
+}
 ANSWERS_AS: Final = ("own", "one", "any")
 SERVERS: Final = {
     "endpoints": ("`OPENAI_BASE_URL`", "A list of addresses that share the requests."),
@@ -190,10 +199,29 @@ USUAL_NAMES = {  # of other programs
 }
 
 
+def require_table(table: Any, where: str) -> None:
+    """Raise BadInput for what is no table."""
+    if not isinstance(table, dict):
+        raise BadInput(
+            f"{where} is not a table",
+            "write it as one: its name in single brackets, or { name = value }",
+            code="recipe_table_invalid",
+        )
+
+
+def require_text(value: Any, name: str, where: str) -> None:
+    """Raise BadInput for what is no text."""
+    if not isinstance(value, str):
+        raise BadInput(
+            f"{where}: {name} = {value!r} is not a text",
+            f'write it in quotes, as in {name} = "{value}"',
+            code="recipe_text_invalid",
+        )
+
+
 def require_known(table: Any, known: Collection[str], where: str) -> None:
     """Raise BadInput for what is no table, or has another key, with the name it may mean."""
-    if not isinstance(table, dict):
-        raise BadInput(f"{where} is not a table", code="recipe_table_invalid")
+    require_table(table, where)
     for name in table:
         if name not in known:
             near = USUAL_NAMES.get(name, "")

@@ -26,14 +26,22 @@ claims. An error names the line of the file where it is.
 
 import random
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from math import inf
 from typing import Any, Final
 
-from curation.recipe.settings import require_known
+from curation.recipe.settings import (
+    PARAMETERS,
+    REQUIRED,
+    TRANSPORT,
+    require_known,
+    require_table,
+    require_text,
+)
 from curation.recipe.tasks import VALIDATION
 from db.errors import BadInput
 from db.question import CHECK
-from db.shape import FIELDS, INF_IR, Shape, shape_from
+from db.shape import FIELDS, INF_IR, Shape, check_text, shape_from
 
 Vary = Mapping[str, Mapping[str, float]]
 TABLES: Final = ("texts", "scenarios", "claims", "rules", "steps", "vary")
@@ -70,19 +78,21 @@ def read_shape(tables: dict[str, Any], where: str) -> tuple[Shape, Vary]:
     given = {name: tables.pop(name) for name in TABLES if name in tables}
     if not given:
         return INF_IR, {}
-    for name in given:
-        _require_table(given[name], f"{where}, [{name}]")
     if "texts" not in given or ("scenarios" in given) == ("claims" in given):
         missing = "[texts]" if "texts" not in given else "[scenarios] or [claims]"
         both = given.keys() >= _EITHER
         raise BadInput(
-            f"{where} has {'both [scenarios] and [claims]' if both else f'no {missing}'}",
+            f"{where}, [{next(iter(given))}]: there "
+            f"{'are both [scenarios] and [claims]' if both else f'is no {missing}'}",
             "a shape has [texts], and either [scenarios] or [claims]; leave out all for InF-IR's",
             code="recipe_shape_missing",
         )
     texts = given["texts"]
     for sign, values in texts.items():
-        require_known(values, OF_TEXT, f"{where}, [texts.{sign!r}]")
+        place = f"{where}, [texts.{sign!r}]"
+        require_known(values, OF_TEXT, place)
+        check_text(place, values)
+        require_text(values.get("meaning", ""), "meaning", place)
     if "claims" in given:
         scenarios, grades = _claims(given["claims"], texts, where)
     else:
@@ -95,6 +105,14 @@ def read_shape(tables: dict[str, Any], where: str) -> tuple[Shape, Vary]:
     lists = []
     for sign, values in texts.items():
         is_list = sign in grades or sign in stand_ins or {"count", "at_least"} & values.keys()
+        is_unused = sign not in in_scenarios and sign not in grades and sign not in stand_ins
+        if is_unused and (is_list or "claims" in given):
+            raise _bad(
+                f"{where}, [texts.{sign!r}]",
+                "no claim names it, and no rule has it take a text's place",
+                f"name {sign!r} in one, or leave it out",
+                "unused",
+            )
         if not is_list:
             if rules.get(sign) == DROP_TEXT:
                 raise _bad(
@@ -110,13 +128,6 @@ def read_shape(tables: dict[str, Any], where: str) -> tuple[Shape, Vary]:
                 "it is the right passage of a claim, of which a group has one",
                 "take out count and at_least, or claim another grade",
                 "list",
-            )
-        if sign not in grades and sign not in stand_ins:
-            raise _bad(
-                f"{where}, [texts.{sign!r}]",
-                "no claim names it, and no rule has it take a text's place",
-                f'write {sign!r} into a claim, as in "(I, Q)" = {{ 1 = {sign!r} }}',
-                "unused",
             )
         role, grade = grades.get(sign, (_role_of(stand_ins.get(sign), scenarios), None))
         lists.append(
@@ -157,6 +168,9 @@ def _claims(
     tables: Mapping[str, Any], texts: Mapping[str, Any], where: str
 ) -> tuple[list[dict[str, Any]], dict[str, tuple[str, int]]]:
     """The scenarios of the claims of grade 2; of the other texts the scenario and the grade."""
+    if not tables:
+        remedy = 'write one, as in "(I, Q)" = { 2 = "P+" }'
+        raise _bad(f"{where}, [claims]", "there is no claim", remedy, "claim")
     scenarios: list[dict[str, Any]] = []
     grades: dict[str, tuple[str, int]] = {}
     for key, table in tables.items():
@@ -176,7 +190,7 @@ def _claims(
         for sign, field in ((instruction, "instruction"), (query, "query")):
             _require_slot(sign, field, texts, place)
         require_known(table, ("2", "1", "0"), place)
-        by_grade = {grade: _signs(table[grade], place) for grade in table}
+        by_grade = {grade: _signs(table, grade, place) for grade in table}
         for sign in (sign for signs in by_grade.values() for sign in signs):
             _require_slot(sign, "passage", texts, place)
         right = by_grade.pop("2", [])
@@ -230,9 +244,13 @@ def _vary(tables: Mapping[str, Any], texts: Mapping[str, Any], where: str) -> Va
         if not _NAME.fullmatch(name) or name in texts or name in columns:
             what = "a name is of small letters and _, and not that of a text"
             raise _bad(place, what, "rename it", "vary")
-        _require_table(weights, place)
+        require_table(weights, place)
         for each, weight in weights.items():
-            if isinstance(weight, bool) or not isinstance(weight, int | float) or not weight > 0:
+            if (
+                isinstance(weight, bool)
+                or not isinstance(weight, int | float)
+                or not 0 < weight < inf
+            ):
                 what = f"{each} = {weight!r} is no weight, which is a number above 0"
                 raise _bad(place, what, f"raise it, or leave {each} out", "weight")
         if not weights:
@@ -254,8 +272,8 @@ def _steps(
         if not _NAME.fullmatch(name) or name == VALIDATION or name.startswith(CHECK):
             what = "a step's name is of small letters and _, and not that of a judging stage"
             raise _bad(place, what, "rename the table", "step")
-        _require_table(table, place)
-        gives, inputs = (_signs(table.get(key, []), place) for key in OF_STEP)
+        require_known(table, (*OF_STEP, *REQUIRED, *PARAMETERS, *TRANSPORT), place)
+        gives, inputs = (_signs(table, key, place) for key in OF_STEP)
         if not gives:
             raise _bad(place, "it gives no text", 'write gives = ["I"]', "step")
         for key, signs, known in (
@@ -284,10 +302,12 @@ def _role_of(sign: str | None, scenarios: list[dict[str, Any]]) -> str:
     return next((str(one["role"]) for one in scenarios if one.get("passage") == sign), "")
 
 
-def _signs(value: Any, place: str) -> list[str]:
+def _signs(table: Mapping[str, Any], key: str, place: str) -> list[str]:
+    value = table.get(key, [])
     signs = [value] if isinstance(value, str) else value
     if not isinstance(signs, list) or not all(isinstance(sign, str) for sign in signs):
-        raise _bad(place, f"{value!r} is not a list of texts", 'write ["P+"]', "signs")
+        what = f"{key} = {value!r} is not a list of texts"
+        raise _bad(place, what, f'write {key} = ["P+"]', "signs")
     return signs
 
 
@@ -300,11 +320,6 @@ def _require_slot(sign: str, field: str, texts: Mapping[str, Any], place: str) -
         )
         raise _bad(place, what, "name one of these", "slot_unknown")
     return str(texts[sign].get("field"))
-
-
-def _require_table(value: Any, place: str) -> None:
-    if not isinstance(value, dict):
-        raise BadInput(f"{place} is not a table", code="recipe_table_invalid")
 
 
 def _bad(place: str, what: str, remedy: str, code: str) -> BadInput:
@@ -320,51 +335,35 @@ _PLACE = re.compile(
 
 
 def with_line(error: BadInput, where: str, text: str) -> BadInput:
-    """The error with the line of the file that it is about, found by the table that it names.
-
-    Of a table's keys, the first that the rest of the message names; else the table's head.
-    """
+    """The error with the line of the file that it is about: the table that it names, there the
+    entry that the message names first. An error about all of the file is at its first line."""
     rest = error.message.removeprefix(where)
+    if rest == error.message:
+        return error
     found = _PLACE.match(rest)
-    if rest == error.message or found is None:
-        return error
-    lines = text.split("\n")
-    number = _line(lines, found["table"], found["entry"] or "", rest[found.end() :])
-    if number is None:
-        return error
-    message = f"{where}, line {number + 1}{rest}"
-    file = where.removeprefix("the recipe ")
-    values = {"file": file, "line": number + 1} | error.values
+    place = "" if found is None else ".".join(part for part in found.group(1, 3) if part)
+    number = _line(text.split("\n"), place, rest[found.end() if found else 0 :])
+    message = f"{where}, line {number}{',' if rest.startswith(' ') else ''}{rest}"
+    values = {"file": where.removeprefix("the recipe "), "line": number} | error.values
     return BadInput(message, error.remedy, code=error.code, **values)
 
 
-def _line(lines: list[str], table: str, entry: str, rest: str) -> int | None:
-    """The number of a line, from 0."""
-    if table == "stages" and entry:  # of steps and checks, too
-        for other, name in (("steps", entry), ("checks", entry.removeprefix(CHECK))):
-            if (found := _line(lines, other, name, rest)) is not None and other != "stages":
-                return found
-    heads = [number for number, line in enumerate(lines) if line.lstrip().startswith("[")]
-    named = f"{table}.{entry}"
-    plain: Callable[[str], str] = lambda line: re.sub(r"[\s'\"]", "", line)  # noqa: E731
-    wanted = re.sub(r"[\s'\"]", "", named)
-    for number in heads:
-        end = next((other for other in heads if other > number), len(lines))
-        head = plain(lines[number].partition("#")[0])
-        if entry and head == f"[{wanted}]":
-            keys = (
-                other
-                for other in range(number + 1, end)
-                if (key := re.match(r"\s*['\"]?([\w+-]+)['\"]?\s*=", lines[other]))
-                and re.search(rf"(?<![\w+-]){re.escape(key[1])}(?![\w+-])", rest)
-            )
-            return next(keys, number)
-        if head == f"[{table}]":
-            own = (
-                other
-                for other in range(number + 1, end)
-                if plain(lines[other]).startswith(f"{plain(entry)}=")
-            )
-            if (line := next(own, number if not entry else None)) is not None:
-                return line
-    return None
+def _line(lines: list[str], place: str, rest: str) -> int:
+    """The number of a line, from 1."""
+    place, head = re.sub(r"['\"\s]", "", place), ""
+    own, named = 0, list[tuple[int, int]]()
+    for number, line in enumerate(lines, 1):
+        path = re.sub(r"['\"\s]", "", line.partition("#")[0])
+        if path.startswith("["):
+            path = head = path.strip("[]")
+        elif "=" in path:
+            path = ".".join(part for part in (head, path.partition("=")[0]) if part)
+        else:
+            continue
+        inside = f"{path}.".removeprefix(f"{place}." if place else "")
+        if place and inside == f"{path}.":
+            continue
+        own, name = own or number, inside.partition(".")[0]
+        if name and (at := re.search(rf"(?<![\w+-]){re.escape(name)}(?![\w+-])", rest)):
+            named.append((at.start(), number))
+    return min(named)[1] if named else own if place and own else 1

@@ -188,7 +188,11 @@ def test_a_recipe_with_checks_is_the_same_one_from_the_store(tmp_path: Path) -> 
         ('over = ["P+"]', "over = []", r"\[checks.answers\]: over names the texts it is asked"),
         ('over = ["P+"]', 'over = ["P+", "P+"]', "over is a list of signs, each once"),
         ('over = ["P+"]', 'over = ["P+", "Q-"]', "one or more of one field"),
-        ('with = ["I+", "Q+"]', 'with = ["I+", "I-", "Q+"]', "a prompt shows one instruction"),
+        (
+            'with = ["I+", "Q+"]',
+            'with = ["I+", "I-", "Q+"]',
+            "several of instruction, of which",
+        ),
         ('with = ["I+", "Q+"]', 'with = ["Q+"]', r"names \{instruction\}; check_fits is given"),
         ('"P1-" = "no"', '"P1-" = "maybe"', r"expected.'P1-': 'maybe' cannot be expected; yes, no"),
         ('"P1-" = "no"', '"P2-" = "no"', "expected names 'P2-', which over does not"),
@@ -196,9 +200,9 @@ def test_a_recipe_with_checks_is_the_same_one_from_the_store(tmp_path: Path) -> 
         ('">= 0.5"', '"0.5"', "'0.5' cannot be expected; a bound, such as '>= 0.5'"),
         ("votes = 3", "votes = 0", "votes = 0 is not a whole number from 1 up"),
         ("votes = 3", "vote = 3", "unknown 'vote'; did you mean 'votes'"),
-        ('prompt = "fits.md"', 'prompt = "fit.md"', r"line \d+, \[stages.check_fits\]: no prompt"),
+        ('prompt = "fits.md"', 'prompt = "fit.md"', r"line \d+, \[checks.fits\]: no prompt"),
         ("[checks.fits]", "[checks.Fits]", "a check's name is of small letters and _"),
-        ('model = "small"', "", r"\[stages.check_fits\] has no model"),
+        ('model = "small"', "", r"\[checks.fits\] has no model"),
     ],
 )
 def test_a_wrong_check_is_refused_with_its_place(

@@ -11,8 +11,9 @@ from curation.recipe.answers import Unparsable, parse
 from curation.recipe.completion import read_completion
 from curation.recipe.prompt import FOLDER, Prompt, messages, read_prompt
 from curation.recipe.reasoning import REASONING_TOKENS, is_reasoning_model
-from curation.recipe.recipe import list_recipes, load_recipe, recipe_from_store
+from curation.recipe.recipe import TABLES, list_recipes, load_recipe, recipe_from_store
 from curation.recipe.settings import FORMER_FILTERS, Filters
+from curation.recipe.slots import TABLES as OF_SHAPE
 from curation.recipe.tasks import tasks_of
 from curation.rules.filters import check_instruction, check_passage, check_query
 from db.corpus.datasets import text_sha256
@@ -83,7 +84,7 @@ def test_the_documented_settings_are_those_that_a_recipe_takes(tmp_path: Path) -
         with pytest.raises(BadInput, match="unknown 'colour'") as refused:
             load_recipe(str(tmp_path / "mine.toml"))
         known |= set(refused.value.message.split("Known: ")[1].split(", "))
-    assert listed == known - {"stages", "validation", "filters"}
+    assert listed == known - {*TABLES, *OF_SHAPE}
     assert "| `max_query_words` | `60` |" in page
 
 
@@ -438,5 +439,5 @@ def test_a_wrong_shape_in_a_recipe_is_refused_with_its_place(tmp_path: Path) -> 
             load_recipe(str(in_two(tmp_path, **{line: to})))
     path = in_two(tmp_path)
     path.write_text(path.read_text().partition("[scenarios.")[0])
-    with pytest.raises(BadInput, match=r"two.toml has no \[scenarios\]"):
+    with pytest.raises(BadInput, match=r"two.toml, line 43, \[texts\]: there is no \[scenarios\]"):
         load_recipe(str(path))

@@ -101,6 +101,7 @@ def test_what_is_drawn_follows_from_seed_and_pair_by_its_weights() -> None:
     ]
 
 
+TEXT = (FOLDER / "promptriever.toml").read_text()
 WRONG = [
     # (what is replaced, by what, the line's beginning, the sentence, the remedy)
     (
@@ -234,7 +235,7 @@ WRONG = [
         "count = 0",
         '"N" =',
         "count = 0 is not a whole number from 1 to 32",
-        "",
+        "write such a number",
     ),
     (
         "count = 3",
@@ -250,23 +251,113 @@ WRONG = [
         "no model",
         "see a built-in one",
     ),
+    ("[rules]", "[rulez]", "[rulez]", "unknown 'rulez'; did you mean 'rules'", "correct its"),
+    ("[vary]", "[varry]", "[varry]", "unknown 'varry'; did you mean 'vary'", "correct its"),
+    (
+        "[checks.answers]",
+        "[chekcs.answers]",
+        "[chekcs.answers]",
+        "unknown 'chekcs'; did you mean 'checks'",
+        "correct its",
+    ),
+    (
+        '[claims]\n"(I, Q)" = { 2 = "P+", 1 = "N" }\n',
+        "",
+        "[texts]",
+        "there is no [scenarios] or [claims]",
+        "a shape has [texts], and either",
+    ),
+    (
+        '"(I, Q)" = { 2 = "P+", 1 = "N" }\n',
+        "",
+        "[claims]",
+        "there is no claim",
+        'write one, as in "(I, Q)" = { 2 = "P+" }',
+    ),
+    (
+        '[rules]\n"P+" = "else B"\n',
+        "[rules]\n",
+        '"B" =',
+        "no claim names it, and no rule has it take a text's place",
+        "name 'B' in one",
+    ),
+    (TEXT, "", "", "has neither [stages] nor [texts]", "begin with a built-in one"),
+    ('column = "b', 'colum = "b', '"B" =', "unknown 'colum'; did you mean 'column'", "correct its"),
+    ("gives = [", "give = [", "give =", "unknown 'give'; did you mean 'gives'", "correct its"),
+    ('with = ["I', 'wiht = ["I', "wiht", "unknown 'wiht'; did you mean 'with'", "correct its"),
+    ("distractors = 0", "distractor = 0", "distractor =", "did you mean 'distractors'", "correct"),
+    ("quoted_words = 8", "quoted_word = 8", "quoted_word =", "did you mean 'quoted_words'", "corr"),
+    (
+        'name = "pro',
+        'nam = "pro',
+        "nam =",
+        "unknown 'nam'; did you mean 'name'",
+        "correct its",
+    ),
+    ('name = "promptriever"', "name = 3", "name =", "name = 3 is not a text", "write it in quotes"),
+    (
+        'field = "passage", column = "b',
+        'field = 3, column = "b',
+        '"B" =',
+        "field = 3 is",
+        "take one",
+    ),
+    ('gives = ["I"]', "gives = 3", "gives =", "gives = 3 is not a list of texts", "write gives ="),
+    ("style = {", "style = 3 # {", "style =", "is not a table", "write it as one"),
+    ("medium = 2", "medium = inf", "length =", "medium = inf is no weight", "raise it"),
+    (
+        "temperature = 1.0",
+        'temperature = "hot"',
+        "temp",
+        "'hot' is not a number from 0 up",
+        "write",
+    ),
+    ("_tokens = 300", "_tokens = 0", "max", "0 is not a whole number above 0", "write one"),
+    ("[checks.answers]", "[[checks.answers]]", "[[che", "[checks.answers] is not a table", "wri"),
+    (
+        'over = ["N"]',
+        'over = [["N"]]',
+        "over =",
+        "over names \"['N']\"; the texts are",
+        "take some",
+    ),
+    ('question = "yes_no"', "question = 3", "question =", "question = 3 is none of", "question ="),
+    ('"N" = "no" }', '"N" = "perhaps" }', "expected", "'perhaps' cannot be expected", "expect an"),
+    ('"(I, Q)" = {', '"(I, Q)" = 3 # {', '"(I, Q)"', "is not a table", "write it as one"),
+    ("distractors = 0", "votes = 0", "votes", "votes = 0: at least 1 is needed", "write 1"),
+    ("[texts]", "stages = 3\n[texts]", "stages = 3", "[stages] is not a table", "write it as one"),
+    (
+        "[texts]",
+        'endpoints = "x"\n[texts]',
+        "endpoints",
+        "is not a list of addresses",
+        "write endp",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("old", "new", "begins", "sentence", "remedy"), WRONG)
 def test_a_wrong_recipe_gets_one_sentence_with_file_line_and_remedy(
-    tmp_path: Path, old: str, new: str, begins: str, sentence: str, remedy: str
+    tmp_path: Path,
+    inf: Callable[..., Ran],
+    old: str,
+    new: str,
+    begins: str,
+    sentence: str,
+    remedy: str,
 ) -> None:
-    text = (FOLDER / "promptriever.toml").read_text()
-    assert old in text
+    assert old in TEXT
     file = tmp_path / "mine.toml"
-    file.write_text(text.replace(old, new, 1))
+    file.write_text(TEXT.replace(old, new, 1))
     with pytest.raises(BadInput) as refused:
         load_recipe(str(file))
     message = refused.value.message
+    shown = inf("recipes", "check", file)
+    wanted = f"Error: {message}: {refused.value.remedy}\n".replace("`recipes", "`inf recipes")
+    assert (shown.code, shown.err) == (1, wanted)
     assert message.startswith("the recipe mine.toml, line ") and sentence in message, message
     assert "\n" not in message and refused.value.remedy.startswith(remedy), refused.value.remedy
-    number = int(message.split("line ")[1].split(",")[0])
+    number = refused.value.values["line"]
     line = file.read_text().split("\n")[number - 1]
     assert line.startswith(begins), (message, line)
 
@@ -280,7 +371,7 @@ def test_a_prompt_that_names_what_it_is_not_given_is_refused_with_its_line(tmp_p
         with pytest.raises(BadInput) as refused:
             load_recipe(str(file))
         assert "the prompt 'own.md', line 5, names {reason}; " in refused.value.message
-        assert refused.value.remedy == "use one of these"
+        assert refused.value.remedy.startswith("use one of these, or add its text")
 
 
 # ---- answers

@@ -1,21 +1,19 @@
 """`inf upgrade`: a copy, the migrations, a check, the way back; `inf db copy`: counts compared."""
 
 import gzip
-import json
 import os
 import shutil
 import sqlite3
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from conftest import Ran, count_rows
+from earlier_stores import fill_from
 from postgres_cluster import Cluster
 from records_world import make_run
-from sqlalchemy.dialects.postgresql import JSONB
 
 from db.errors import InfError, Refused
 from db.jobs import jobs
@@ -73,30 +71,6 @@ def test_a_store_with_data_of_every_revision_upgrades_and_goes_back(
     assert rows_of(filled) == before
     go_back(filled, Path(went["copy"]))  # and the upgraded one was kept, too
     schema.require_current(filled)
-
-
-def fill_from(source: Store, target: Store) -> None:
-    """Copy the rows of a SQLite store into the tables of a PostgreSQL one at the same revision."""
-    models = sa.MetaData()
-    models.reflect(target.engine)
-    with source.engine.connect() as reading, target.engine.begin() as writing:
-        for table in models.sorted_tables:
-            if table.name == "alembic_version":
-                continue
-            rows = reading.exec_driver_sql(f'SELECT * FROM "{table.name}"').mappings()
-            made = [{name: as_of(table.c[name], row[name]) for name in row} for row in rows]
-            for start in range(0, len(made), 500):
-                writing.execute(table.insert(), made[start : start + 500])
-
-
-def as_of(column: sa.Column[Any], value: Any) -> Any:
-    if value is None:
-        return None
-    if isinstance(column.type, JSONB):
-        return json.loads(value)
-    if isinstance(column.type, sa.DateTime):
-        return datetime.fromisoformat(f"{value}+00:00")
-    return bool(value) if isinstance(column.type, sa.Boolean) else value
 
 
 @pytest.mark.postgres

@@ -7,6 +7,7 @@ and a query without an instruction is the same in both.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from sentence_transformers import SentenceTransformer
@@ -81,17 +82,16 @@ class InstructedModel(SentenceTransformer):
                 code="instruction_count_differs",
             )
         texts = [self.template.apply(i, query) for i, query in zip(given, queries, strict=True)]
+        encodes_apart = has_instructed_door(self)
         if not all(given):
             self._require_whole()
-        if not has_instructed_door(self):
-            vectors = super().encode_query(texts, *arguments, **options)
-        elif not all(given):
-            raise BadInput(
-                f"instruction {given.index('') + 1} of {len(given)} is empty",
-                "encode queries "
-                "without an instruction in a call of their own, this model encodes them apart",
-                code="instruction_empty",
-            )
-        else:
-            vectors = encode_instructed(self, texts, *arguments, **options)
+            if encodes_apart:
+                raise BadInput(
+                    f"instruction {given.index('') + 1} of {len(given)} is empty",
+                    "encode queries without an instruction in a call of their own, this model "
+                    "encodes them apart",
+                    code="instruction_empty",
+                )
+        encode = partial(encode_instructed, self) if encodes_apart else super().encode_query
+        vectors = encode(texts, *arguments, **options)
         return vectors[0] if isinstance(inputs, str) else vectors
