@@ -76,10 +76,13 @@ def patiently(
     that is logged, at first and every LOG_SECONDS. Raises what the last attempt raised.
     """
     began, since, reported, wait = 0.0, utc_now(), 0.0, FIRST_SECONDS
+    is_back = False
     try:
         while True:
             try:
-                return work()
+                result = work()
+                is_back = True
+                return result
             except Exception as error:
                 if not is_away(error):
                     raise
@@ -98,8 +101,7 @@ def patiently(
             wait = min(2 * wait, MAX_SECONDS)
     finally:
         if began:
-            with suppress(OSError):  # others that wait write it again
-                _note(database_url()).unlink(missing_ok=True)
+            _forget_away(is_back=is_back)
             log.info("waited for the store for %.0f s", time.monotonic() - began)
 
 
@@ -149,8 +151,16 @@ def _note_away(since: datetime, until: datetime, reason: str) -> Absence:
     return Absence(since, until, reason)
 
 
+def _forget_away(*, is_back: bool) -> None:
+    """Delete the note; of a store that is not back only this process's: others still wait."""
+    path, (of_process, _) = _note(database_url()), new_owner().rsplit(":", 1)
+    with suppress(OSError):
+        if is_back or of_process in path.read_text():
+            path.unlink()
+
+
 def _note(url: URL | str) -> Path:
-    address = make_url(url).render_as_string(hide_password=True)
+    address = str(make_url(url)._replace(password=None))  # it may be in PGPASSWORD
     return home() / f"store-away-{hashlib.sha256(address.encode()).hexdigest()[:12]}.json"
 
 

@@ -135,13 +135,13 @@ def wait_for(
             return job, job.status not in jobs.OVER or (is_again and is_wanted(session, job))
 
     def tell(message: str) -> None:
-        if now is not None:
-            now.message = message
-            watch(now)
+        assert now is not None
+        now.message = message
+        watch(now)
 
     while True:
         try:
-            now, goes_on = patiently(look, patience, tell=tell)
+            now, goes_on = patiently(look, patience, tell=tell if now else None)
             if not goes_on:
                 return ended_well(now)
             watch(now)
