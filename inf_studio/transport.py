@@ -258,7 +258,7 @@ def open_here(url: str | None) -> InProcess:
         os.environ["INF_DATABASE_URL"] = url  # the processes of its jobs read it, too
     load("db.store.settings:owners_unless_decided")()
     here = InProcess()
-    if load("db.store.settings:database_url")().startswith("sqlite:"):
+    if load("db.home:database_url")().startswith("sqlite:"):
         request = load("app.operations.store:StoreUpgrade")()
         load("app.operations.store:upgrade")(here.actor, request)
     else:

@@ -128,7 +128,7 @@ def wait_for(
     """
     now: Job | None = None
 
-    def look() -> tuple[Job, bool]:
+    def read() -> tuple[Job, bool]:
         with store.read() as session:
             job = jobs.get_job(session, job_id)
             is_again = job.status == "lost" and job.launcher != jobs.LOCAL
@@ -141,7 +141,7 @@ def wait_for(
 
     while True:
         try:
-            now, goes_on = patiently(look, patience, tell=tell if now else None)
+            now, goes_on = patiently(read, patience, tell=tell if now else None)
             if not goes_on:
                 return ended_well(now)
             watch(now)
