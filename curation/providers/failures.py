@@ -69,8 +69,10 @@ def raise_if_final(error: Exception, request: Request, server: str) -> None:
             "give that address, if it is the server's",
             code="server_redirects",
         ) from error
-    is_large = isinstance(error, openai.RateLimitError) and TOO_LARGE in error.message.lower()
-    if is_large or (isinstance(error, openai.APIStatusError) and error.status_code == 413):
+    if isinstance(error, openai.APIStatusError) and (
+        error.status_code == 413
+        or (error.status_code == 429 and TOO_LARGE in error.message.lower())
+    ):
         raise RowFailed("too_long_for_model", error.message) from error
     if isinstance(error, WIRE_ERRORS):
         return
