@@ -128,11 +128,12 @@ async def _raise_without_v1(endpoint: Endpoint) -> None:
     below = endpoint.client.base_url.join("v1/")  # the client's ends with a slash
     client = endpoint.client.with_options(base_url=below)
     try:
-        if not [model.id async for model in client.models.list(timeout=LIST_SECONDS)]:
-            return
+        is_there = bool([model.id async for model in client.models.list(timeout=LIST_SECONDS)])
     except openai.AuthenticationError:
-        pass
+        is_there = True
     except (*WIRE_ERRORS, TypeError, AttributeError):
+        is_there = False
+    if not is_there:
         return
     raise ProviderError(
         f"no models are listed at {endpoint.url}; its models are listed at {longer}",
