@@ -79,8 +79,8 @@ def write_pieces(folder: Path) -> None:
 
     network = SentenceTransformer(model_source(DEFAULT_MODEL), device="cpu")
     words = [word for word in network.tokenizer.get_vocab() if word.isalpha()]
-    told = (folder / TEXTS).read_text()
-    (folder / TEXTS).write_text(re.sub(r"\bw(\d+)", lambda n: words[int(n[1]) % len(words)], told))
+    texts = (folder / TEXTS).read_text()
+    (folder / TEXTS).write_text(re.sub(r"\bw(\d+)", lambda n: words[int(n[1]) % len(words)], texts))
     table = network[0].auto_model.embeddings.word_embeddings.weight.detach().numpy()
     pieces = StaticEmbedding(network.tokenizer.backend_tokenizer, table)
     SentenceTransformer(modules=[pieces]).save(str(folder / "pieces"))
