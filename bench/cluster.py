@@ -144,7 +144,7 @@ def _cpu_seconds(pid: int, *, ended: bool = False) -> float:
 def most_per_minute(
     marks: list[tuple[int, float, float, float, int, int, int]], of: int, seconds: float = 10
 ) -> float:
-    """The highest rate over any so many seconds of a run, per minute, of column `of`; of all of a
+    """The highest rate over any span of `seconds` of a run, per minute, of column `of`; of all of a
     shorter run."""
     rates = [
         (later[of] - first[of]) / (later[1] - first[1])

@@ -29,6 +29,7 @@ NAME = re.compile(r"(?:INF|OPENAI|AZURE_OPENAI|HF|RAY|CUDA|OMP|TOKENIZERS|ACCELE
 OTHERS = {  # read by no code of ours: libraries' own, which we set or name in a message
     "RAY_AUTH_TOKEN",
     "RAY_AUTH_MODE",
+    *("OPENAI_ORG_ID", "OPENAI_PROJECT_ID"),  # the SDK reads them, and jobs are handed them
     "FORWARDED_ALLOW_IPS",
     "LANG",  # the system's: `inf demo --language` takes it as its default, and says so
 }

@@ -4,12 +4,10 @@ The SDK's own retries are off: they do not know our gate. A stored connection ha
 transport, and follows no redirect: it would take the request to an address that nobody gave.
 """
 
-from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from httpx2 import _urls
 from openai import AsyncAzureOpenAI, AsyncOpenAI, DefaultAioHttpClient
 from openai._vendor.httpx_aiohttp import AiohttpTransport  # DefaultAioHttpClient's own
 
@@ -18,10 +16,6 @@ from curation.servers.addresses import public_url
 from curation.servers.connection import Server
 from curation.servers.guard import guarded_session, require_reachable
 from db.errors import ProviderError
-
-# The SDK parses its address twice for every request, a twentieth of a call's CPU time
-# (`bench/beside.py --only runs`). What is parsed is immutable.
-_urls.urlparse = lru_cache(maxsize=64)(_urls.urlparse)  # type: ignore[attr-defined]
 
 
 def make_endpoints(server: Server) -> list[Endpoint]:
