@@ -22,6 +22,7 @@ import hashlib
 import os
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -134,7 +135,7 @@ class VectorsOnDisk:
         found = np.empty((len(places), self._size), dtype=np.float32)
         follows = np.diff(places, prepend=-2) == 1
         starts = np.flatnonzero(~follows | (np.arange(len(places)) % READ_ROWS == 0))
-        for start, end in zip(starts, [*starts[1:], len(places)], strict=True):
+        for start, end in pairwise([*starts, len(places)]):
             self._file.seek(4 * int(places[start]) * self._size)
             part = self._file.read(4 * int(end - start) * self._size)
             found[start:end] = np.frombuffer(part, np.float32).reshape(-1, self._size)

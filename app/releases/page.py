@@ -71,7 +71,7 @@ def draw_release_diff(release: ReleaseRow, others: Sequence[ReleaseRow]) -> None
 
 
 COLUMNS = (
-    *("id", "name", "groups", "reviews", "format", "offline"),
+    *("id", "name", "groups", "reviewed", "format", "offline"),
     *("created_at", "created_by", "pushed_to"),
 )
 
@@ -140,7 +140,7 @@ if "releases.job" in st.session_state:
     follow_job(st.session_state["releases.job"], key="releases.follow")
 if found:
     draw_table(
-        [each.as_json() | {"reviews": reviews_words(each.reviews)} for each in found],
+        [each.as_json() | {"reviewed": reviews_words(each.reviews)} for each in found],
         column_order=[
             each for each in COLUMNS if each != "offline" or any(one.offline for one in found)
         ],
@@ -149,7 +149,7 @@ if found:
             "name": "Name",
             "groups": st.column_config.NumberColumn("Groups", width=80),
             "format": st.column_config.TextColumn("Format", width=80),
-            "reviews": st.column_config.TextColumn(
+            "reviewed": st.column_config.TextColumn(
                 "Reviews", help="Which groups it has, by their reviews."
             ),
             "offline": st.column_config.CheckboxColumn(

@@ -85,7 +85,7 @@ def test_a_release_is_described_without_codes_and_its_path_stands_in_the_code_to
     export(sqlite_store, tmp_path / "out")
     at = opened(sqlite_store)
     (row,) = at.dataframe[0].value.to_dict("records")
-    assert (row["reviews"], row["offline"]) == ("all but rejected", True)
+    assert (row["reviewed"], row["offline"]) == ("all but rejected", True)
     assert not [each for each in at.selectbox if each.key == "releases.reviews"]
     at.session_state["releases.new"] = True  # the drawer is opened, and counts
     at.run()

@@ -305,7 +305,7 @@ def test_every_noun_is_on_a_page_or_has_the_reason_why_not() -> None:
 # Tables of what a noun has several of: the command with its rows, the page, and its address.
 PARTS: Mapping[str, tuple[tuple[object, ...], str, Mapping[str, str], Mapping[str, Any]]] = {
     "studies people": ((1,), "studies", {"study": "1"}, {}),
-    "studies work": ((1,), "studies", {"study": "1"}, {}),
+    "studies work": ((1,), "studies", {"study": "1"}, {"studies.work": True}),
     "runs versions": ((1,), "curate", {"run": "1"}, {"curate.versions_box": True}),
     "releases diff": ((1, 2), "releases", {"release": "2"}, {"releases.before": 1}),
     "webhooks deliveries": ((1,), "tokens", {}, {}),

@@ -257,5 +257,7 @@ def test_page_and_command_show_the_work_that_the_operation_returns(
     assert written.startswith("study_id,study,judge_id,person,")
     former = inf("study", "work", "--study", 1)
     assert former.out == written and "note: " in former.err
-    drawn = next(each for each in open_page("studies").dataframe if "active_minutes" in each.value)
+    at = open_page("studies")
+    at.session_state["studies.work"] = True  # the drawer is opened
+    drawn = next(each for each in at.run().dataframe if "active_minutes" in each.value)
     assert json.loads(drawn.value.to_json(orient="records")) == rows["data"]
