@@ -12,7 +12,7 @@ COPY pyproject.toml constraints.txt ./
 RUN python -m venv /opt/build \
     && /opt/build/bin/pip install --no-cache-dir -c constraints.txt uv \
     && python -m venv /opt/inf-studio \
-    && IFS=, && for extra in $EXTRAS; do set -- "$@" --extra "$extra"; done \
+    && IFS=, && for extra in $EXTRAS; do set -- "$@" --extra "$extra"; done && unset IFS \
     && /opt/build/bin/uv pip install --no-cache --python /opt/inf-studio -c constraints.txt \
         -r pyproject.toml ${TORCH_BACKEND:+--torch-backend "$TORCH_BACKEND"} "$@"
 COPY . .

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from threading import get_ident
 from typing import Any, Final, TypeVar
 
 from sqlalchemy.engine import URL, make_url
@@ -141,22 +142,27 @@ def _note_away(since: datetime, until: datetime, reason: str) -> Absence:
     if known := known_absence(database_url()):
         since = min(since, known.since)
     path = _note(database_url())
-    unfinished = path.with_suffix(f".{os.getpid()}")
+    unfinished = path.with_suffix(f".{os.getpid()}-{get_ident()}")
     moments = [since.isoformat(), until.isoformat()]
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        noted = {"moments": moments, "reason": reason, "owner": new_owner()}
+        noted = {"moments": moments, "reason": reason, "owner": _of_thread()}
         unfinished.write_text(json.dumps(noted))
         unfinished.replace(path)
     return Absence(since, until, reason)
 
 
 def _forget_away(*, is_back: bool) -> None:
-    """Delete the note; of a store that is not back only this process's: others still wait."""
-    path, (of_process, _) = _note(database_url()), new_owner().rsplit(":", 1)
+    """Delete the note; of a store that is not back only this thread's: others still wait."""
+    path = _note(database_url())
     with suppress(OSError):
-        if is_back or of_process in path.read_text():
+        if is_back or json.dumps(_of_thread()) in path.read_text():
             path.unlink()
+
+
+def _of_thread() -> str:
+    """The name of this process, as `is_dead` reads it, with that of the thread."""
+    return f"{new_owner().rpartition(':')[0]}:{get_ident()}"
 
 
 def _note(url: URL | str) -> Path:

@@ -53,7 +53,7 @@ def hand_over(session: Session, job: Job, like: Iterable[Job] = ()) -> None:
     before the job can be claimed. Of a cluster's job no secrets: they would be seen there, and its
     nodes have their own. Does not commit."""
     is_here = job.launcher == LOCAL
-    is_free = files_root() and not is_of_this_machine(job.config)
+    is_free = (files_root() or not is_here) and not is_of_this_machine(job.config)
     if (is_free or job.home in home_ids()) and uses_environment(session, job):
         keep_here(job)
     for other in like:
@@ -61,9 +61,15 @@ def hand_over(session: Session, job: Job, like: Iterable[Job] = ()) -> None:
             continue
         with suppress(FileNotFoundError):  # it may end meanwhile
             content = json.loads(_path(other).read_text(encoding="utf-8"))
-            sealed = content["sealed"] if is_here else ""
-            return _write(job, json.dumps(content | {"sealed": sealed}))
-    held = {name: value for name, value in inherited().items() if _is_handed_over(name)}
+            if not is_here:  # what another machine's processes need is none of the cluster's
+                plain = {k: v for k, v in content["plain"].items() if k not in NETWORK}
+                content |= {"plain": plain, "sealed": "", "network": False}
+            return _write(job, json.dumps(content))
+    held = {
+        name: value
+        for name, value in inherited().items()
+        if _is_handed_over(name) and (is_here or name not in NETWORK)
+    }
     secrets = {
         name: value
         for name, value in held.items()
@@ -72,6 +78,7 @@ def hand_over(session: Session, job: Job, like: Iterable[Job] = ()) -> None:
     content = {
         "plain": {name: value for name, value in held.items() if name not in secrets},
         "sealed": seal(json.dumps(secrets)) if secrets and is_here else "",
+        "network": is_here,
     }
     _write(job, json.dumps(content))
 
@@ -97,7 +104,12 @@ def with_handed_over(job: Job, variables: Mapping[str, str]) -> dict[str, str]:
     except FileNotFoundError:
         return dict(variables)
     secrets: dict[str, str] = json.loads(unseal(content["sealed"])) if content["sealed"] else {}
-    own = {name: value for name, value in variables.items() if not _is_handed_over(name)}
+    kept = frozenset() if content.get("network") else NETWORK  # an earlier version left none
+    own = {
+        name: value
+        for name, value in variables.items()
+        if name in kept or not _is_handed_over(name)
+    }
     plain: dict[str, str] = content["plain"]
     return own | plain | secrets
 
@@ -109,7 +121,7 @@ def sent_to_cluster(job: Job) -> dict[str, str]:
         content = json.loads(_path(job).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    left = {name: value for name, value in content["plain"].items() if name not in NETWORK}
+    left: dict[str, str] = content["plain"]
     plain = {name: value for name, value in left.items() if not {"@", "?"} & set(value)}
     if kept := sorted(left.keys() - plain.keys()):
         log.warning("not sent to the cluster, since others see it there: %s", ", ".join(kept))

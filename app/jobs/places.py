@@ -19,6 +19,7 @@ from curation.providers.registry import PROVIDERS
 from curation.recipe.recipe import Recipe
 from db.errors import NotFound, Refused
 from db.home import from_stored, home
+from db.jobs.jobs import is_elsewhere
 from db.people.budgets import require_own as require_own_work
 from db.people.budgets import take_budget
 from db.servers.connections import ENVIRONMENT
@@ -92,6 +93,11 @@ def uses_environment(session: Session, job: Job) -> bool:
         return False
     named = run.server.get("connection", ENVIRONMENT)  # runs of before have none
     return bool(named == ENVIRONMENT)
+
+
+def is_of_another_launch(session: Session, job: Job) -> bool:
+    """Whether a cluster's job goes by variables that were left in another INF_HOME."""
+    return is_elsewhere(job) and uses_environment(session, job)
 
 
 def take_budget_of(session: Session, actor: Actor, job: Job, *, is_new: bool) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from analysis.files.shared import share_log
 from app.jobs import launching
 from app.jobs.handed_over import left_of_ended
+from app.jobs.places import is_of_another_launch
 from app.jobs.ray_cluster import (
     OVER,
     RUNNING,
@@ -114,15 +115,16 @@ def _jobs_here(store: Store, cluster: RayCluster, status: str) -> list[Job]:
 
 
 def _submit_queued(store: Store, cluster: RayCluster, resources: Resources) -> int:
-    """Submit the queued jobs of this INF_HOME to the cluster, which has its own queue. Returns
-    how many."""
+    """Submit the queued jobs to the cluster, which has its own queue, but for those whose launch is
+    in another INF_HOME. Returns how many."""
     submitted = 0
-    while True:
+    for queued in reversed(_jobs_here(store, cluster, "queued")):
         with store.write() as session:
-            job = jobs.claim_job(session, slot="ray", launcher=cluster.address)
+            is_ours = not is_of_another_launch(session, queued)
+            job = jobs.claim_job(session, queued.id, slot="ray") if is_ours else None
             session.commit()
         if job is None:
-            return submitted
+            continue
         submitted += 1
         try:
             cluster.submit(store, job, resources)
@@ -130,6 +132,7 @@ def _submit_queued(store: Store, cluster: RayCluster, resources: Resources) -> i
             _close(store, job, "failed", error.as_reason("could not be submitted"))
             continue
         log.info("job %s, attempt %s, is submitted", job.id, job.attempt)
+    return submitted
 
 
 def _watch(store: Store, cluster: RayCluster, job: Job, one: Watched) -> None:
@@ -149,7 +152,9 @@ def _watch(store: Store, cluster: RayCluster, job: Job, one: Watched) -> None:
     elif state == OVER:
         _close_lost(store, job, cluster.end_message(name))
     elif state == UNKNOWN and job.pid is None:
-        if jobs.is_elsewhere(job):
+        with store.read() as session:
+            is_ours = not is_of_another_launch(session, job)
+        if not is_ours:
             return  # the supervisor there submits it, or its row is lost and it is queued again
         _beat(store, job)  # a supervisor ended between claiming and submitting it
         cluster.submit(store, job, Resources.from_environment())

@@ -122,7 +122,7 @@ async def _raise_without_v1(endpoint: Endpoint) -> None:
 
     Another server may list nothing, or stand at another path: its address is not to blame.
     """
-    if isinstance(endpoint.client, AsyncAzureOpenAI):
+    if isinstance(endpoint.client, AsyncAzureOpenAI) or endpoint.url.rstrip("/").endswith("/v1"):
         return
     longer = f"{endpoint.url.rstrip('/')}/v1"
     below = endpoint.client.base_url.join("v1/")  # the client's ends with a slash

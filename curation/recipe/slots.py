@@ -336,20 +336,23 @@ _PLACE = re.compile(
 
 def with_line(error: BadInput, where: str, text: str) -> BadInput:
     """The error with the line of the file that it is about: the table that it names, there the
-    entry that the message names first. An error about all of the file is at its first line."""
+    entry that the message names first. An error about all of the file is at its first line, one of
+    a table that is not in it (a setting's) at none."""
     rest = error.message.removeprefix(where)
     if rest == error.message:
         return error
     found = _PLACE.match(rest)
     place = "" if found is None else ".".join(part for part in found.group(1, 3) if part)
     number = _line(text.split("\n"), place, rest[found.end() if found else 0 :])
+    if not number:
+        return error
     message = f"{where}, line {number}{',' if rest.startswith(' ') else ''}{rest}"
     values = {"file": where.removeprefix("the recipe "), "line": number} | error.values
     return BadInput(message, error.remedy, code=error.code, **values)
 
 
 def _line(lines: list[str], place: str, rest: str) -> int:
-    """The number of a line, from 1."""
+    """The number of a line, from 1; 0 without one of the place."""
     place, head = re.sub(r"['\"\s]", "", place), ""
     own, named = 0, list[tuple[int, int]]()
     for number, line in enumerate(lines, 1):
@@ -366,4 +369,4 @@ def _line(lines: list[str], place: str, rest: str) -> int:
         own, name = own or number, inside.partition(".")[0]
         if name and (at := re.search(rf"(?<![\w+-]){re.escape(name)}(?![\w+-])", rest)):
             named.append((at.start(), number))
-    return min(named)[1] if named else own if place and own else 1
+    return min(named)[1] if named else own if place else 1

@@ -142,7 +142,7 @@ def claim_job(
 ) -> Job | None:
     """Claim the oldest queued job (of these kinds, for this launcher), or the given one.
 
-    For a launcher its jobs are claimed where their files and settings are: in their INF_HOME.
+    A local launcher's jobs are claimed where their files are: in their INF_HOME.
 
     `joins`: only jobs that join a run another job began (their config has `joins`), or only others.
 
@@ -156,6 +156,7 @@ def claim_job(
         query = query.where(Job.kind.in_(kinds))
     if launcher is not None:
         query = query.where(Job.launcher == launcher)
+    if launcher == LOCAL:
         query = query.where(or_(Job.home.is_(None), Job.home.in_(home_ids())))
     if joins is not None:
         joining = func.coalesce(Job.config["joins"].as_boolean(), false())

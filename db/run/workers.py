@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, case, func, select, update
+from sqlalchemy import ColumnElement, case, exists, func, select, update
 from sqlalchemy.orm import Session
 
 from db.clock import silent_since, store_now
@@ -447,7 +447,9 @@ def _trouble(session: Session, run_id: int, working: Sequence[RunWorker]) -> Tro
     store = known_absence(session.get_bind().engine.url)  # a file can be read while it is locked
     first = min(away, key=lambda each: each.waiting_since or utc_now(), default=None)
     retries = sum(each.retries_per_minute for each in working)
-    if store is not None:
+    # a worker that cannot write its heartbeat is not among those that work
+    of_run = RunWorker.run_id == run_id, RunWorker.ended_at.is_(None)
+    if store is not None and session.scalar(select(exists().where(*of_run))):
         waiting = store.until, store.since, store.reason
         return Trouble(error, at, retries, *waiting, away="store")
     return Trouble(

@@ -500,14 +500,18 @@ def test_a_run_of_the_environments_server_is_worked_on_where_it_was_launched_or_
     assert result_of(free) == "http://one.example/v1"
 
 
+@pytest.mark.parametrize("shared", [True, False], ids=["INF_FILES", "no INF_FILES"])
 def test_a_clusters_run_of_the_environments_server_is_submitted_where_it_was_launched_or_resumed(
     store: Store,
     by_hand: None,
     machine: Machine,
     monkeypatch: pytest.MonkeyPatch,
     inf: Callable[..., Ran],
+    shared: bool,
 ) -> None:
     """Both servers' supervisors watch all jobs of the cluster, whose nodes have a server too."""
+    if not shared:
+        monkeypatch.delenv("INF_FILES")
     sent: dict[int, str] = {}
 
     def note(job: Job) -> bool:
@@ -531,7 +535,9 @@ def test_a_clusters_run_of_the_environments_server_is_submitted_where_it_was_lau
     monkeypatch.setenv("OPENAI_BASE_URL", "http://two.example/v1")
     operations.cancel(ada, third)
     operations.resume(ada, third)
-    other = threading.Thread(target=partial(supervise_ray, store, cluster, idle_seconds=1))
+    other = threading.Thread(
+        target=partial(supervise_ray, store, cluster, idle_seconds=1), daemon=True
+    )
     other.start()
     until(lambda: {third, free} <= sent.keys())
     time.sleep(1.5)  # a further round
@@ -540,7 +546,7 @@ def test_a_clusters_run_of_the_environments_server_is_submitted_where_it_was_lau
     with store.write() as session:
         jobs.request_stop(session, first)
         session.commit()
-    other.join()
+    other.join(60)
     machine("one")
     supervise_ray(store, cluster, idle_seconds=0.5)
     assert (sent[second], sent[third]) == ("http://one.example/v1", "http://two.example/v1")

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from lossy_proxy import LossyProxy
 from openai_server import Server, answer_to
 from postgres_cluster import Cluster, missing_programs
 from ray_nodes import IdleRay
-from sqlalchemy import event, make_url, select
+from sqlalchemy import event, make_url, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.jobs import launching, processes, supervisor
@@ -42,11 +43,11 @@ from db.jobs import jobs
 from db.modules import run_module
 from db.patience import clock_time, is_away, known_absence, patiently
 from db.run.runs import get_run
-from db.run.workers import worker_totals
+from db.run.workers import add_worker, worker_totals
 from db.store.schema import upgrade
 from db.store.settings import logs
 from db.store.store import Store, open_store
-from db.tables import RunWorker
+from db.tables import RunWorker, utc_now
 
 TESTS = Path(__file__).resolve().parent.parent
 ASKED: dict[str, Any] = {
@@ -458,7 +459,12 @@ def test_a_file_that_another_program_holds_is_named_in_status_and_with_the_run(
     sqlite_store: Store, inf: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_dataset(sqlite_store, pairs=2)
-    run_id = run_curation(sqlite_store, **ASKED | {"provider": "offline"})["run_id"]
+    ended = run_curation(sqlite_store, **ASKED | {"provider": "offline"})["run_id"]
+    with sqlite_store.write() as session:
+        run_id = start_run(session, dataset="small", provider="offline", settings=[]).id
+        add_worker(session, run_id, "a worker")  # no heartbeat of it can be stored for a while
+        session.execute(update(RunWorker).values(heartbeat_at=utc_now() - timedelta(minutes=1)))
+        session.commit()
     monkeypatch.setattr("db.store.store.BUSY_TIMEOUT_SECONDS", 0.1)
     held = open_store(f"{sqlite_store.url}?timeout=0.1")
 
@@ -466,9 +472,9 @@ def test_a_file_that_another_program_holds_is_named_in_status_and_with_the_run(
         with held.write() as session:
             session.connection()
 
-    def trouble() -> Any:
+    def trouble(of: int = run_id) -> Any:
         with sqlite_store.read() as session:
-            return worker_totals(session, run_id).trouble
+            return worker_totals(session, of).trouble
 
     with (
         sqlite3.connect(make_url(sqlite_store.url).database) as other,
@@ -478,6 +484,7 @@ def test_a_file_that_another_program_holds_is_named_in_status_and_with_the_run(
         waiting = pool.submit(patiently, write, 60)
         shown = wait_for(lambda: trouble().waiting_for and trouble(), 10)
         line = inf("status").out
+        assert not trouble(ended).waiting(), "no worker of it waits"
         other.rollback()
         waiting.result(30)
     other.close()

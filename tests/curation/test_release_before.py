@@ -54,6 +54,7 @@ def before(
         there = open_store(cluster.create())
         schema.upgrade(there, REVISION)
         fill_from(store, there)
+        store.close()
         store = there
     monkeypatch.setenv("INF_DATABASE_URL", store.url)
     yield store

@@ -70,12 +70,15 @@ def progress_bar(title: str, unit: str = "B", bar_format: str | None = None) -> 
                     shown_at = now
                     click.echo(f"{line}, nothing new for {now - heard_at:.0f} s", err=True)
 
+        thread = threading.Thread(target=repeat, daemon=True)
         if not is_terminal:
-            threading.Thread(target=repeat, daemon=True).start()
+            thread.start()
         try:
             yield show
         finally:
             is_over.set()
+            if not is_terminal:
+                thread.join(1)  # no line of it comes after the command's last one
 
 
 def _is_terminal() -> bool:

@@ -145,8 +145,8 @@ def models_in_words(models: Mapping[str, Mapping[str, Any]]) -> str:
             alias = f" (answered as {of['answered_as']})" if of.get("answered_as") else ""
             is_judging = stage == VALIDATION or stage.startswith(CHECK)
             found["judged" if is_judging else "written"][f"{of['model']}{alias}"] = None
-    if len(found["written"] | found["judged"]) == 1:
-        return f"written and judged by {next(iter(found['written'] or found['judged']))}"
+    if len(found["written"]) == 1 and found["written"] == found["judged"]:
+        return f"written and judged by {next(iter(found['written']))}"
     return ", ".join(f"{what} by {' and '.join(names)}" for what, names in found.items() if names)
 
 

@@ -72,11 +72,13 @@ addEventListener("click", ({ target }) => {
     for (const text of document.querySelectorAll(".st-key-home-flow .node-label")) {
       const edge = text.ownerSVGElement.getBoundingClientRect().right;
       let name = text.textContent;
-      if (text.children.length || text.getBoundingClientRect().right <= edge) continue;
+      if (text.children.length || text.dataset.cut === name) continue; // else endless: it is seen
+      if (text.getBoundingClientRect().right <= edge) continue;
       while (name.length > 8 && text.getBoundingClientRect().right > edge) {
         name = name.slice(0, -1);
         text.textContent = `${name.trimEnd()} …`;
       }
+      text.dataset.cut = text.textContent;
     }
   };
   new MutationObserver(() => {
