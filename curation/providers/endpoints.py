@@ -7,7 +7,7 @@ its requests meanwhile. A run with one endpoint waits for that one.
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -63,10 +63,11 @@ class Endpoints:
         """The addresses, for messages."""
         return ", ".join(each.url for each in self.all)
 
-    def choose(self) -> Endpoint:
+    def choose(self, passed: Collection[str] = ()) -> Endpoint:
         """The endpoint for a request: one that is due for a trial, else the least busy one.
 
-        Where all are left out, the one that is due first.
+        Where all are left out, the one that is due first. passed: addresses that passed this
+        request on; it tries none of them while another one is ready.
         """
         if len(self.all) == 1:
             return self.all[0]
@@ -74,6 +75,7 @@ class Endpoints:
         ready = [each for each in self.all if each.not_before <= now]
         if not ready:
             return min(self.all, key=lambda each: each.not_before)
+        ready = [each for each in ready if each.url not in passed] or ready
         for each in ready:
             if each.not_before:  # it was left out: one request tries it
                 each.not_before = now + _delay(each.failures)

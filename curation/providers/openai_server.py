@@ -100,7 +100,7 @@ class _Tries:
     `answered`, `recovered`: how many calls of any request were answered, and had failed before they
     were, by its first attempt. `failures`: of its own.
     `form`: the simplest that it has needed. `renamed`: its limit of output tokens, once, else two
-    names would alternate. `lost`: answers that did not arrive, `lost_usd` what they may have cost.
+    names would alternate. `passed`: the endpoints that passed it on in a row. `lost`: answers that did not arrive, `lost_usd` what they may have cost.
     """
 
     began: float
@@ -110,7 +110,7 @@ class _Tries:
     attempts: int = 0
     of_row: int = 0
     of_server: int = 0
-    passed_on: int = 0
+    passed: tuple[str, ...] = ()
     failed_at: float = math.inf
     cuts: int = 0
     slow: int = 0
@@ -415,7 +415,7 @@ class OpenAIProvider:
             if self._return is not None:
                 await asyncio.shield(self._return)
             async with self.gate.slot(lambda: self._counted_tokens(request)) as started:
-                endpoint = self.endpoints.choose()
+                endpoint = self.endpoints.choose(tries.passed)
                 await self._let_first_pass(endpoint, request)
                 tries.form = max(tries.form, endpoint.form.get(request.model, 0))
                 body = self.body(request, endpoint, tries.form)
@@ -476,15 +476,15 @@ class OpenAIProvider:
                         not is_of_row
                         and self.endpoints.pass_on(endpoint, error, delay)
                         # else a poisoned row would circle
-                        and tries.passed_on < len(self.endpoints.all) - 1
+                        and len(tries.passed) < len(self.endpoints.all) - 1
                     ):
                         self.failures += 1
                         if answers_others and not isinstance(error, openai.RateLimitError):
                             self._count_failure(call, tries, kind)
-                        tries.passed_on += 1
+                        tries.passed += (endpoint.url,)
                         self._trouble.retrying(None)
                         continue
-                    tries.passed_on = 0
+                    tries.passed = ()
                     try:
                         raise_if_final(error, request, endpoint.url)
                     except ProviderError:

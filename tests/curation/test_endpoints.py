@@ -188,6 +188,7 @@ def test_one_request_at_a_time_tries_an_endpoint_that_was_left_out() -> None:
     assert both.pass_on(one, error(401), 0.05)
     assert [both.choose().url for _ in range(3)] == ["b", "b", "b"]
     time.sleep(0.06)
+    assert both.choose(["a"]).url == "b", "a request that it passed on would end the run there"
     assert [both.choose().url for _ in range(3)] == ["a", "b", "b"]
     both.answered(one)
     other.open_requests = 1

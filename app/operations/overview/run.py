@@ -133,11 +133,11 @@ def now(actor: Actor, run: RunSummary) -> RunNow:
     with reading(actor, RIGHT) as session:
         found = get_run(session, run.id)
         current = with_actual_status(session, run)
-        ended, models = outcomes(session, run.id), models_in_words(found.models)
+        ended, models = outcomes(session, run.id), _models_in_words(found.models)
         return RunNow(current, ended, found.concurrency, found.guard, models)
 
 
-def models_in_words(models: Mapping[str, Mapping[str, Any]]) -> str:
+def _models_in_words(models: Mapping[str, Mapping[str, Any]]) -> str:
     """`written by large, judged by small (answered as small-2026)`, by the models of the stages."""
     found: dict[str, dict[str, None]] = {"written": {}, "judged": {}}
     for stage, of in models.items():
