@@ -103,6 +103,7 @@ def test_what_is_drawn_follows_from_seed_and_pair_by_its_weights() -> None:
 
 
 TEXT = (FOLDER / "promptriever.toml").read_text()
+TWO_STEPS = TEXT[TEXT.index("[steps.instruct]") : TEXT.index("[checks.fits]")]
 WRONG = [
     # (what is replaced, by what, the line's beginning, the sentence, the remedy)
     (
@@ -439,6 +440,13 @@ WRONG = [
         'inputs = ["I", "style", "length"]',
         "[steps.instruct]",
         "line 19, steps.'instruct': instruct waits for a text of its own",
+        "take one of these texts out of inputs",
+    ),
+    (
+        TWO_STEPS,
+        TWO_STEPS.replace('"P+", "style"', '"B", "style"').replace('"I"]\nmodel', '"N"]\nmodel'),
+        "[steps.passages]",
+        "line 28, steps.'passages': passages waits for a text of its own",
         "take one of these texts out of inputs",
     ),
 ]
