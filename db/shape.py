@@ -35,7 +35,7 @@ RELEASE_COLUMNS: Final = (
     *("group_id", "query_id", "passage_id", "source", "licence"),
     *("verdict", "drop_reason", "review", "offline"),
 )
-TAKEN_COLUMNS: Final = (*RELEASE_COLUMNS, "document", "language", "validation")
+TAKEN_COLUMNS: Final = (*RELEASE_COLUMNS, "document", "language", "text_language", "validation")
 TAKEN_ROLES: Final = (NONE, AMBIGUOUS, SEVERAL)
 MAX_COUNT = 32  # texts of a slot; their checks' votes are numbered apart up to there
 # Why a list's text is not one of its group's, where no rule dropped it; a person took it out.
@@ -540,8 +540,10 @@ def _check_steps(where: str, shape: Shape) -> None:
     for step in shape.steps:
         for sign in step.gives:
             if gives.count(sign) > 1:
-                remedy = "leave it to one of them"
-                what = f"gives names {sign!r}, which another step gives, too"
+                itself = step.gives.count(sign) > 1
+                remedy = "name it once" if itself else "leave it to one of them"
+                again = " twice" if itself else ", which another step gives, too"
+                what = f"gives names {sign!r}{again}"
                 raise _bad(f"{where}, steps.{step.name!r}", what, "step_twice", remedy)
     for sign in gives:
         if sign not in wanted:
@@ -565,10 +567,16 @@ def _leveled(steps: Sequence[Step], where: str) -> tuple[tuple[Step, ...], ...]:
         open_ = {sign for step in waiting for sign in step.gives}
         ready = tuple(step for step in waiting if open_.isdisjoint(step.inputs))
         if not ready:
-            circle = " and ".join(step.name for step in waiting)
-            what = f"{circle} are a cycle: each waits for a text of another, or its own"
+            way = waiting[:1]
+            while way[-1] not in way[:-1]:  # to a step that is waited for, till one comes again
+                way.append(next(s for s in waiting if not set(s.gives).isdisjoint(way[-1].inputs)))
+            circle = way[way.index(way[-1]) : -1]
+            names = " and ".join(step.name for step in circle)
+            what = f"{names} are a cycle: each waits for a text of another"
+            if len(circle) == 1:
+                what = f"{names} waits for a text of its own"
             remedy = "take one of these texts out of inputs"
-            raise _bad(f"{where}, steps.{waiting[0].name!r}", what, "cycle", remedy)
+            raise _bad(f"{where}, steps.{circle[0].name!r}", what, "cycle", remedy)
         waiting = [step for step in waiting if step not in ready]
         found.append(ready)
     return tuple(found)
@@ -581,7 +589,11 @@ def _places(
 
 
 def check_text(place: str, entry: Mapping[str, Any]) -> None:
-    """Raise BadInput for a text whose field, column or source cannot be one."""
+    """Raise BadInput for a text whose sign, field, column or source cannot be one."""
+    sign = str(entry.get("sign", ""))
+    if not sign.isprintable() or set(sign) & set("[]:") or sign.strip() != sign or not sign:
+        what = "a sign is of letters, digits and signs such as + and -, without [, ] and :"
+        raise _bad(place, what, "sign")
     if entry.get("field") not in FIELDS:
         raise _bad(place, f"field = {entry.get('field')!r} is none of {', '.join(FIELDS)}", "field")
     pattern = _COLUMN if entry["field"] == "passage" else _ROLE

@@ -16,7 +16,13 @@ from db.errors import BadInput
 
 FOLDER = Path(__file__).parent / "prompts"
 ECHO_WORDS = 9  # as many words of a prompt in a row are an echo of it
-_PLACE = re.compile(r"\{([a-z_]+)\}")
+_PLACE = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
+# what may be meant for one, as {I}, {P1-} or { query }; JSON has quotes in its braces
+_LIKE_A_PLACE = re.compile(r"\{[ \t]*[^\W\d][\w.+\[\]-]*[ \t]*\}")
+_OR_ADD = {  # by the table that names the prompt
+    "steps": ", or add its text to the step's inputs",
+    "checks": ", or add its text to the check's with",
+}
 FENCED = "fenced_"  # prefix of an input's name: its texts are put between tags
 _TAG = re.compile(r"[<＜﹤](?=\s*[/／]?\s*passage\b)", re.IGNORECASE)
 _ENTRY = re.compile(r"^\s*\[(\d+)\]", re.MULTILINE)
@@ -79,15 +85,17 @@ def read_prompt(
     """
     text = _text_of(name, beside, place)
     given, named = spec.inputs, Prompt(Path(name).name, text).places
-    unknown = sorted(named - set(given))
     missing = sorted(set(spec.needed) - named)
-    if unknown:
-        lines = text.split("\n")
-        number = next(n for n, line in enumerate(lines, 1) if f"{unknown[0]}}}" in line)
+    for like in _LIKE_A_PLACE.finditer(text):
+        found = _PLACE.fullmatch(like[0])
+        if found is not None and found[1].removeprefix(FENCED) in given:
+            continue
+        number = text.count("\n", 0, like.start()) + 1
+        kind = place.rpartition("[")[2].partition(".")[0]
         raise BadInput(
-            f"the prompt {name!r}, line {number}, names {{{unknown[0]}}}; {task} is given: "
+            f"the prompt {name!r}, line {number}, names {like[0]}; {task} is given: "
             f"{', '.join(given)}",
-            "use one of these, or add its text to the step's inputs",
+            f"use one of these{_OR_ADD.get(kind, '')}",
             code="prompt_variable_unknown",
             file=name,
             line=number,
@@ -161,7 +169,7 @@ def _filled(parts: Sequence[str], inputs: Inputs) -> str:
 
 
 def _shown(place: str, inputs: Inputs) -> str:
-    value = inputs[place.removeprefix(FENCED)]
+    value = inputs.get(place.removeprefix(FENCED), f"{{{place}}}")  # of an older prompt: was text
     if isinstance(value, str):
         return value
     if place.startswith(FENCED):

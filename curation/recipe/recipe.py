@@ -43,7 +43,7 @@ from curation.recipe.settings import (
     validation_to_store,
 )
 from curation.recipe.slots import TABLES as OF_SHAPE
-from curation.recipe.slots import Vary, read_shape, with_line
+from curation.recipe.slots import Vary, add_stage, read_shape, with_line
 from curation.recipe.structured import OUTPUTS
 from curation.recipe.tasks import VALIDATION as VALIDATING
 from curation.recipe.tasks import Task, TaskSpec, tasks_of
@@ -352,7 +352,15 @@ def _checks(tables: dict[str, Any], shape: Shape, where: str) -> list[Check]:
         own = {key: table[key] for key in KEYS if key in table}
         checks.append(check_from({"name": name, **own}, shape, place))
         stage = {key: value for key, value in table.items() if key not in KEYS}
-        tables.setdefault("stages", {})[checks[-1].task] = stage
+        add_stage(tables, checks[-1].task, stage, f"checks.{name}", where)
+    for text in shape.lists:
+        of = text.stands_in_for
+        if of and all(of not in (each.sign for each in check.over) for check in checks):
+            raise BadInput(
+                f"{where}, [rules.{of!r}]: no check is over {of!r}, so nothing takes its place",
+                f"add {of!r} to the over and expected of a check, or leave the rule out",
+                code="shape_rule",
+            )
     return checks
 
 

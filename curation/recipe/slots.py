@@ -41,13 +41,14 @@ from curation.recipe.settings import (
 from curation.recipe.tasks import VALIDATION
 from db.errors import BadInput
 from db.question import CHECK
-from db.shape import FIELDS, INF_IR, Shape, check_text, shape_from
+from db.shape import FIELDS, INF_IR, TAKEN_COLUMNS, Shape, check_text, shape_from
 
 Vary = Mapping[str, Mapping[str, float]]
 TABLES: Final = ("texts", "scenarios", "claims", "rules", "steps", "vary")
 OF_TEXT: Final = ("field", "column", "meaning", "from_source", "count", "at_least")
 OF_SCENARIO: Final = ("title", *FIELDS)
 OF_STEP: Final = ("gives", "inputs")  # beside what every stage has
+MAX_WEIGHT: Final = 1e300  # so many times a weight stays finite
 DROP_TEXT, DROP_GROUP = "drop text", "drop group"
 _CLAIM = re.compile(r"\(\s*([^,()]*?)\s*,\s*([^,()]*?)\s*\)")
 _NAME = re.compile(r"[a-z][a-z_]*")
@@ -91,7 +92,7 @@ def read_shape(tables: dict[str, Any], where: str) -> tuple[Shape, Vary]:
     for sign, values in texts.items():
         place = f"{where}, [texts.{sign!r}]"
         require_known(values, OF_TEXT, place)
-        check_text(place, values)
+        check_text(place, {"sign": sign, **values})
         require_text(values.get("meaning", ""), "meaning", place)
     if "claims" in given:
         scenarios, grades = _claims(given["claims"], texts, where)
@@ -100,8 +101,23 @@ def read_shape(tables: dict[str, Any], where: str) -> tuple[Shape, Vary]:
     rules = _rules(given.get("rules", {}), texts, where)
     vary = _vary(given.get("vary", {}), texts, where)
     steps = _steps(given.get("steps", {}), tables, texts, vary, where)
-    in_scenarios = {entry.get(field) for entry in scenarios for field in FIELDS}
+    in_scenarios = {str(entry.get(field)) for entry in scenarios for field in FIELDS}
     stand_ins = {of: sign for sign, of in rules.items() if of in texts}
+    for sign, of in stand_ins.items():
+        what, remedy = "", "name another text"
+        if not any(entry.get("passage") == of for entry in scenarios):
+            what = f"{of!r} is the right passage of no claim, and only such a one has a stand-in"
+            remedy = "write “drop text” or “drop group”"
+        elif sign in grades or sign in in_scenarios:
+            what = f"{sign!r} cannot take its place, as a claim says something else of it"
+        elif texts[sign].get("count", 1) != 1:
+            what = f"{sign!r} has a count, and one text takes a place"
+            remedy = f"take out the count of {sign!r}"
+        elif rules.get(sign) == DROP_GROUP:
+            what = f"{sign!r} has a rule, too, and is looked at only to take the place of {of!r}"
+            remedy = f"leave out the rule of {sign!r}"
+        if what:
+            raise _bad(f"{where}, [rules.{of!r}]", what, remedy, "rule")
     lists = []
     for sign, values in texts.items():
         is_list = sign in grades or sign in stand_ins or {"count", "at_least"} & values.keys()
@@ -123,10 +139,12 @@ def read_shape(tables: dict[str, Any], where: str) -> tuple[Shape, Vary]:
                 )
             continue
         if sign in in_scenarios:
+            is_passage = values["field"] == "passage"
             raise _bad(
                 f"{where}, [texts.{sign!r}]",
-                "it is the right passage of a claim, of which a group has one",
-                "take out count and at_least, or claim another grade",
+                f"it is the {'right ' * is_passage}{values['field']} of a claim, of which a group "
+                "has one",
+                f"take out count and at_least{', or claim another grade' * is_passage}",
                 "list",
             )
         role, grade = grades.get(sign, (_role_of(stand_ins.get(sign), scenarios), None))
@@ -180,6 +198,9 @@ def _claims(
             what = "a claim is of an instruction and a query"
             raise _bad(place, what, 'write it as in "(I, Q)" = { 2 = "P+" }', "claim")
         instruction, query = found.groups()
+        if any((one["instruction"], one["query"]) == found.groups() for one in scenarios):
+            what = f"there are two claims of {instruction} and {query}"
+            raise _bad(place, what, "write both as one", "claim")
         if not instruction:
             raise _bad(
                 place,
@@ -241,8 +262,8 @@ def _vary(tables: Mapping[str, Any], texts: Mapping[str, Any], where: str) -> Va
     columns = {str(values.get("column")) for values in texts.values()}
     for name, weights in tables.items():
         place = f"{where}, [vary.{name!r}]"
-        if not _NAME.fullmatch(name) or name in texts or name in columns:
-            what = "a name is of small letters and _, and not that of a text"
+        if not _NAME.fullmatch(name) or name in {*texts, *columns, *TAKEN_COLUMNS}:
+            what = "a name is of small letters and _, and not that of a text or of our own"
             raise _bad(place, what, "rename it", "vary")
         require_table(weights, place)
         for each, weight in weights.items():
@@ -255,6 +276,8 @@ def _vary(tables: Mapping[str, Any], texts: Mapping[str, Any], where: str) -> Va
                 raise _bad(place, what, f"raise it, or leave {each} out", "weight")
         if not weights:
             raise _bad(place, "there is nothing to draw", "write names and weights", "vary")
+        if max(weights.values()) > MAX_WEIGHT:
+            raise _bad(place, "its weights are too large to add up", "write 1, 2, 3", "weight")
     return {name: dict(weights) for name, weights in tables.items()}
 
 
@@ -288,13 +311,24 @@ def _steps(
         stage = {key: value for key, value in table.items() if key not in OF_STEP}
         if len(gives) > 1 or "count" in texts[gives[0]]:
             stage.setdefault("output", "json")  # several texts are one object
-        others.setdefault("stages", {})[name] = stage
+        add_stage(others, name, stage, f"steps.{name}", where)
     idle = [name for name in vary if not any(name in step["inputs"] for step in steps)]
     if idle:
         what = "it is drawn, and no step has it among its inputs"
         remedy = f'add it to a step, as in inputs = ["Q", "{idle[0]}"]'
         raise _bad(f"{where}, [vary.{idle[0]!r}]", what, remedy, "vary")
     return steps
+
+
+def add_stage(
+    tables: dict[str, Any], task: str, stage: dict[str, Any], own: str, where: str
+) -> None:
+    """Put what a step or a check has as a stage among the stages. Raises BadInput for a second."""
+    stages = tables.setdefault("stages", {})
+    if task in stages:
+        what = f"[{own}] sets it"
+        raise _bad(f"{where}, [stages.{task}]", what, "leave it out", "stage")
+    stages[task] = stage
 
 
 def _role_of(sign: str | None, scenarios: list[dict[str, Any]]) -> str:

@@ -20,6 +20,7 @@ from app.groups.workbench import group_as_json
 from app.operations.judging.desk import GroupOnDesk
 from curation.judging.sampling import Sampling, sample_study_items
 from curation.recipe.answers import Unparsable, parse_several
+from curation.recipe.prompt import messages
 from curation.recipe.recipe import FOLDER, load_recipe, recipe_from_store
 from curation.recipe.slots import drawn
 from curation.recipe.structured import response_format
@@ -102,13 +103,14 @@ def test_what_is_drawn_follows_from_seed_and_pair_by_its_weights() -> None:
 
 
 TEXT = (FOLDER / "promptriever.toml").read_text()
+TWO_STEPS = TEXT[TEXT.index("[steps.instruct]") : TEXT.index("[checks.fits]")]
 WRONG = [
     # (what is replaced, by what, the line's beginning, the sentence, the remedy)
     (
         'inputs = ["Q", "P+", "style", "length"]',
         'inputs = ["Q", "N", "style", "length"]',
         "[steps.instruct]",
-        "instruct and passages are a cycle: each waits for a text of another, or its own",
+        "instruct and passages are a cycle: each waits for a text of another",
         "take one of these texts out of inputs",
     ),
     (
@@ -333,6 +335,120 @@ WRONG = [
         "is not a list of addresses",
         "write endp",
     ),
+    # what loaded, and made something else of the groups than was meant
+    (
+        '"P+" = "else B"',
+        '"P+" = "else N"',
+        '"P+" = "else N"',
+        "'N' cannot take its place, as a claim says something else of it",
+        "name another text",
+    ),
+    (
+        '"N" = "drop text"',
+        '"B" = "else N"',
+        '"B" = "else N"',
+        "'B' is the right passage of no claim",
+        "write “drop text” or “drop group”",
+    ),
+    (
+        '"P+" = "else B"\n"N" = "drop text"',
+        '"N" = "else B"',
+        '"N" = "else B"',
+        "'N' is the right passage of no claim",
+        "write “drop text” or “drop group”",
+    ),
+    (
+        '"N" = "drop text"',
+        '"B" = "drop group"',
+        '"P+" = "else B"',
+        "'B' has a rule, too, and is looked at only to take the place of 'P+'",
+        "leave out the rule of 'B'",
+    ),
+    (
+        'column = "backup"',
+        'column = "backup", count = 2',
+        '"P+" = "else B"',
+        "'B' has a count, and one text takes a place",
+        "take out the count of 'B'",
+    ),
+    (
+        'over = ["P+", "B", "N"]\nwith = ["I", "Q"]\nexpected = { "P+" = "yes", ',
+        'over = ["B", "N"]\nwith = ["I", "Q"]\nexpected = { ',
+        '"P+" = "else B"',
+        "no check is over 'P+', so nothing takes its place",
+        "add 'P+' to the over and expected of a check",
+    ),
+    (
+        'column = "instruction",',
+        'column = "instruction", count = 2,',
+        '"I" =',
+        "it is the instruction of a claim, of which a group has one",
+        "take out count and at_least",
+    ),
+    (
+        "[vary]",
+        '"N[1]" = { field = "passage" }\n[vary]',
+        '"N[1]"',
+        "a sign is of letters",
+        "rename",
+    ),
+    ("[vary]", '"a:b" = { field = "passage" }\n[vary]', '"a:b"', "a sign is of letters", "rename"),
+    ("[vary]", '"a\\n" = { field = "passage" }\n[vary]', '"a', "a sign is of letters", "rename it"),
+    (
+        "[validation]",
+        '"(I,Q)" = { 2 = "B" }\n[validation]',
+        '"(I, Q)"',
+        "there are two claims of I and Q",
+        "write both as one",
+    ),
+    *(
+        (
+            "[validation]",
+            f'[stages.{task}]\nmodel = "x"\n[validation]',
+            f"[stages.{task}]",
+            f"[{own}] sets it",
+            "leave it out",
+        )
+        for task, own in (("instruct", "steps.instruct"), ("check_fits", "checks.fits"))
+    ),
+    *(
+        (
+            "length = { short",
+            f"{name} = {{ short",
+            name,
+            "and not that of a text or of our own",
+            "rename it",
+        )
+        for name in ("text_language", "language", "document")
+    ),
+    (
+        "short = 2, medium = 2",
+        "short = 1e308, medium = 1e308",
+        "length",
+        "its weights are too large to add up",
+        "write 1, 2, 3",
+    ),
+    (
+        'gives = ["B", "N"]',
+        'gives = ["B", "N", "N"]',
+        "gives",
+        "gives names 'N' twice",
+        "name it once",
+    ),
+    (
+        'inputs = ["Q", "P+", "style", "length"]',
+        'inputs = ["I", "style", "length"]',
+        "[steps.instruct]",
+        "line 19, steps.'instruct': instruct waits for a text of its own",
+        "take one of these texts out of inputs",
+    ),
+    (
+        TWO_STEPS,
+        TWO_STEPS.replace('"P+", "style"', '"B", "style"').replace('"I"]\nmodel', '"N"]\nmodel'),
+        "[steps.passages]",
+        "line 28, steps.'passages': passages waits for a text of its own",
+        "take one of these texts out of inputs",
+    ),
 ]
 
 
@@ -362,16 +478,32 @@ def test_a_wrong_recipe_gets_one_sentence_with_file_line_and_remedy(
     assert line.startswith(begins), (message, line)
 
 
-def test_a_prompt_that_names_what_it_is_not_given_is_refused_with_its_line(tmp_path: Path) -> None:
-    text = (FOLDER / "promptriever.toml").read_text()
-    (tmp_path / "own.md").write_text("You judge.\n---\nQuery: {query}\n\n{passage} {reason}\n")
+@pytest.mark.parametrize(
+    "place",
+    ["{reason}", "{I}", "{P+}", "{N[1]}", "{Query}", "{ passage }", "{backup2}", "{fenced_x}"],
+)
+def test_a_prompt_that_names_what_it_is_not_given_is_refused_with_its_line(
+    tmp_path: Path, place: str
+) -> None:
+    prompt = f'You judge.\n---\nQuery: {{query}}\n\n{{passage}} {place}\n{{"backup": ["x"]}}\n'
+    (tmp_path / "own.md").write_text(prompt)
     file = tmp_path / "mine.toml"
-    for stage in ("promptriever_passages.md", "promptriever_fits.md"):
-        file.write_text(text.replace(stage, "own.md"))
+    for stage, where in (("passages", "the step's inputs"), ("fits", "the check's with")):
+        file.write_text(TEXT.replace(f"promptriever_{stage}.md", "own.md"))
         with pytest.raises(BadInput) as refused:
             load_recipe(str(file))
-        assert "the prompt 'own.md', line 5, names {reason}; " in refused.value.message
-        assert refused.value.remedy.startswith("use one of these, or add its text")
+        assert f"the prompt 'own.md', line 5, names {place}; " in refused.value.message
+        assert refused.value.remedy == f"use one of these, or add its text to {where}"
+
+
+def test_a_column_with_a_digit_is_a_place_in_prompts(tmp_path: Path) -> None:
+    (tmp_path / "own.md").write_text('{passage2} {"passage": ["x"], "n": {}}')
+    text = TEXT.replace('column = "passage"', 'column = "passage2"')
+    text = text.replace("promptriever_instruct.md", "own.md")
+    (tmp_path / "mine.toml").write_text(text.replace("promptriever_passages.md", "own.md"))
+    prompt = load_recipe(str(tmp_path / "mine.toml")).stages["instruct"].prompt
+    assert messages(prompt, {"passage2": "honey"})[0]["content"].startswith('honey {"passage"')
+    assert messages(prompt, {})[0]["content"].startswith("{passage2} {"), "as it was once sent"
 
 
 # ---- answers
