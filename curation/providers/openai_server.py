@@ -100,7 +100,8 @@ class _Tries:
     `answered`, `recovered`: how many calls of any request were answered, and had failed before they
     were, by its first attempt. `failures`: of its own.
     `form`: the simplest that it has needed. `renamed`: its limit of output tokens, once, else two
-    names would alternate. `passed`: the endpoints that passed it on in a row. `lost`: answers that did not arrive, `lost_usd` what they may have cost.
+    names would alternate. `passed`: the endpoints that passed it on, in a row. `lost`: answers that
+    did not arrive, `lost_usd` what they may have cost.
     """
 
     began: float
