@@ -127,7 +127,7 @@ def test_estimates_name_the_flagged_people_and_have_themselves_without_them(
     # every judgment of the run is read for the opened drawer
     page.session_state["agreement.stricter"] = True
     assert "No threshold to explore" in words(page.run())
-    frames = [frame.value for frame in page.dataframe]
+    frames = [frame.value for frame in (*page.dataframe, *page.table)]
     assert sum("Without flagged people" in frame for frame in frames) >= 2
 
 
