@@ -57,7 +57,10 @@ RANKED = [
     {"model": "e5", "group": "below 1 B", "checkpoint": 1, "p-mrr": 0.05, "score": 0.2},
     {"model": "big", "group": "above 5 B", "checkpoint": None, "p-mrr": -0.02, "score": None},
 ]
-DOTS = [Dot("ann $x$ – <b>bob</b>", 0.5, (0.3, 0.7), "10 items"), Dot("cas – dan", -0.1)]
+DOTS = [
+    Dot("ann $x$ – <b>bob</b>", 0.5, (0.3, 0.7), "10 items"),
+    Dot("cas – dan", -0.1, is_hollow=True),
+]
 FIGURES = {
     "dots": dots({"pairs": DOTS}, title="kappa", from_zero=True),
     "two lanes": dots({"all": DOTS, "without": DOTS[:1]}, title="kappa"),

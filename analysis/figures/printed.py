@@ -206,17 +206,22 @@ def _draw_points(
     mode = trace.get("mode") or "lines+markers"
     colour = line.get("color") or marker.get("color") or colour
     symbol = marker.get("symbol", "circle")
-    axes.plot(
-        x,
-        [float("nan") if value is None else value for value in y],
-        color=colour,
-        linestyle=DASHES.get(line.get("dash", ""), "-") if "lines" in mode else "none",
-        marker=MARKERS.get(symbol, "o") if "markers" in mode else "",
-        markerfacecolor="none" if symbol.endswith("-open") else colour,
-        markersize=4,
-        linewidth=1.2,
-        label=_plain(trace.get("name")),
-    )
+    symbols = [symbol] * len(y) if isinstance(symbol, str) else listed(symbol)
+    for number, one in enumerate(dict.fromkeys(symbols)):
+        axes.plot(
+            x,
+            [
+                float("nan") if value is None or of != one else value
+                for value, of in zip(y, symbols, strict=True)
+            ],
+            color=colour,
+            linestyle=DASHES.get(line.get("dash", ""), "-") if "lines" in mode else "none",
+            marker=MARKERS.get(one, "o") if "markers" in mode else "",
+            markerfacecolor="none" if one.endswith("-open") else colour,
+            markersize=4,
+            linewidth=1.2,
+            label="" if number else _plain(trace.get("name")),
+        )
     for each, value in enumerate(y):
         if value is not None:
             _draw_error(axes, trace, each, (x[each], value), is_flat=False)

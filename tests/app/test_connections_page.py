@@ -75,7 +75,9 @@ def test_an_engineer_comes_from_a_url_to_a_queued_run_without_a_shell(
         row = session.scalars(select(Connection)).one()
         assert row.tested["models"] == ["large", "small"]
     captions = [re.sub(r"[\\`]", "", each.value) for each in open_page("curate").caption]
-    assert any(f"large, small · lab: {server.url}" in each for each in captions)
+    assert any(
+        f"written by large, judged by small · lab: {server.url}" in each for each in captions
+    )
 
 
 def test_the_models_of_the_environment_s_server_are_offered_once_it_was_tested(
