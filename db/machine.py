@@ -149,10 +149,8 @@ def _is_hidden(pid: int) -> bool:
         return False
     try:
         os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except (OSError, OverflowError):
-        return False
+    except (OSError, OverflowError) as error:
+        return isinstance(error, PermissionError)
     return False
 
 

@@ -88,19 +88,19 @@ def draw_about_run(about: Mapping[str, Any], origin: Origin) -> None:
         return
     st.header("The validator over the whole run", anchor=False)
     st.caption(plain(run_text.basis(about)))
-    _draw(run_text.rows(about), origin, "agreement.run", is_short=True)
-    _draw(run_text.group_rows(about), origin, "agreement.run_groups", is_short=True)
+    for key, rows in (
+        ("agreement.run", run_text.rows(about)),
+        ("agreement.run_groups", run_text.group_rows(about)),
+    ):
+        draw_wrapped(rows, dict.fromkeys(SHARES, "{:.1%}"))
+        draw_origin(rows, origin, key=key)
     st.caption(run_text.WHY_BOUNDS)
     if parts := run_text.part_rows(about):
         with st.expander("By scenario, source and drop reason"):
             _draw(parts, origin, "agreement.run_parts")
 
 
-def _draw(rows: list[dict[str, Any]], origin: Origin, key: str, *, is_short: bool = False) -> None:
-    if is_short:
-        draw_wrapped(rows, dict.fromkeys(SHARES, "{:.1%}"))
-        draw_origin(rows, origin, key=key)
-        return
+def _draw(rows: list[dict[str, Any]], origin: Origin, key: str) -> None:
     columns: dict[str, Any] = dict.fromkeys(SHARES, SHARE)
     if any(isinstance(row.get(WITHOUT), str) for row in rows):
         del columns[WITHOUT]  # bounds, as text

@@ -8,6 +8,7 @@ closed as lost and queued again with the next attempt number, and only that numb
 import logging
 import os
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -118,10 +119,10 @@ def _submit_queued(store: Store, cluster: RayCluster, resources: Resources) -> i
     """Submit the queued jobs to the cluster, which has its own queue, but for those whose launch is
     in another INF_HOME. Returns how many."""
     submitted = 0
-    for queued in reversed(_jobs_here(store, cluster, "queued")):
+    queued = reversed(_jobs_here(store, cluster, "queued"))
+    for ours in _launched_here(store, queued):
         with store.write() as session:
-            is_ours = not is_of_another_launch(session, queued)
-            job = jobs.claim_job(session, queued.id, slot="ray") if is_ours else None
+            job = jobs.claim_job(session, ours.id, slot="ray", launcher=cluster.address)
             session.commit()
         if job is None:
             continue
@@ -133,6 +134,12 @@ def _submit_queued(store: Store, cluster: RayCluster, resources: Resources) -> i
             continue
         log.info("job %s, attempt %s, is submitted", job.id, job.attempt)
     return submitted
+
+
+def _launched_here(store: Store, found: Iterable[Job]) -> list[Job]:
+    """Those of the jobs that this process may submit: no other INF_HOME has their launch."""
+    with store.read() as session:
+        return [job for job in found if not is_of_another_launch(session, job)]
 
 
 def _watch(store: Store, cluster: RayCluster, job: Job, one: Watched) -> None:
@@ -152,9 +159,7 @@ def _watch(store: Store, cluster: RayCluster, job: Job, one: Watched) -> None:
     elif state == OVER:
         _close_lost(store, job, cluster.end_message(name))
     elif state == UNKNOWN and job.pid is None:
-        with store.read() as session:
-            is_ours = not is_of_another_launch(session, job)
-        if not is_ours:
+        if not _launched_here(store, [job]):
             return  # the supervisor there submits it, or its row is lost and it is queued again
         _beat(store, job)  # a supervisor ended between claiming and submitting it
         cluster.submit(store, job, Resources.from_environment())
