@@ -177,7 +177,7 @@ async def _ask(
         first: Exception = several
         while isinstance(first, ExceptionGroup):
             first = first.exceptions[0]
-        raise first from several
+        raise first from first.__cause__
     finally:
         await provider.close()
 

@@ -154,7 +154,7 @@ class _Tries:
         if self.cuts >= MAX_CUTS:
             return True
         is_slow = time.monotonic() - self.began > ROW_SECONDS
-        early = math.inf if self.refusals else MAX_ATTEMPTS - 1
+        early = MAX_ATTEMPTS - 1 if self.refused_at == math.inf else math.inf
         return self.of_row >= (MIN_ROW_FAILURES if is_slow else early)
 
 
@@ -553,19 +553,15 @@ class OpenAIProvider:
                     endpoint.open_requests -= 1
                     endpoint.first[request.model].set()
             self.gate.check()  # a run that stops judges no row: those beside it were stopped, too
+            silent = time.monotonic() - max(self._last_answer, tries.began)
+            if tries.refused_at < math.inf and silent > ROW_SECONDS:  # none is left beside it
+                tries.of_row += await self._answers_again(request)
             if tries.is_of_row():
                 raise gave_up(tries.attempts, failed)
-            silent = time.monotonic() - max(self._last_answer, tries.began)
             if (
                 tries.of_server >= MAX_ATTEMPTS
                 or self._in_a_row >= MAX_IN_A_ROW
                 or (silent > SILENT_FOR_SECONDS and tries.attempts >= MIN_ATTEMPTS)
-                or (
-                    silent > ROW_SECONDS
-                    and tries.attempts >= MAX_ATTEMPTS
-                    and tries.refused_at < math.inf  # one that is the last
-                    and await self._answers_a_probe(request)
-                )
             ):
                 self._in_a_row = 0
                 if await self._give_up(request, failed, tries):
@@ -951,6 +947,7 @@ class OpenAIProvider:
 
     def _backoff(self, tries: _Tries) -> float:
         """Seconds before the next attempt: doubling, with jitter so that not all come at once."""
-        longest = min(MAX_BACKOFF_SECONDS, SLOW_FAILURE if tries.refusals else math.inf)
+        is_refused = tries.refused_at < math.inf
+        longest = min(MAX_BACKOFF_SECONDS, SLOW_FAILURE if is_refused else math.inf)
         ceiling: float = min(longest, BACKOFF_SECONDS * 2 ** (tries.attempts - 1))
         return ceiling * (0.5 + self._jitter.random() / 2)
