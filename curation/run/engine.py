@@ -20,7 +20,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -93,7 +92,6 @@ MIN_PARKED, PARKED_PER_PLACE = 32, 4  # groups that may wait for another attempt
 THRESHOLDS = (5_000, 10, 20)  # of the collector, see tuned_gc
 MAX_CLAIMED = 128  # at once: a claim occupies the writer, and answers wait until it is done
 
-T = TypeVar("T")
 Claimed = tuple[ClaimedGroup, list[tuple[int, str]]]
 
 
