@@ -27,6 +27,7 @@ FIELDS = {
     "connection_url_missing": "url",
     "connection_without_url": "url",
     "server_redirects": "url",
+    "server_wants_sign_in": "url",
     "server_unreachable": "url",
 }
 

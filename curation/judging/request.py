@@ -10,6 +10,7 @@ from analysis.agreement.intervals import DRAWS
 from analysis.agreement.judgment_filter import JudgmentFilter
 from analysis.study.design import Target
 from curation.judging.sampling import Sample, Sampling, Stratum
+from curation.providers.patient import Patient
 from curation.rules.language import Language
 from db.errors import BadInput
 from db.requests import Request, option
@@ -17,7 +18,7 @@ from db.review.queue import QueueFilter
 from db.values import STUDY_STATUSES, Verdict
 
 
-class JudgeStart(Request):
+class JudgeStart(Patient):
     """Let a model answer what it has not judged of a study, or of all groups of a run.
 
     Without a judge the run's validator judges its edited groups, or the one of `group_id`.

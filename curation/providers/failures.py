@@ -16,7 +16,7 @@ import openai
 
 from curation.providers.provider import Request, RowFailed
 from curation.providers.trouble import causes_of
-from curation.recipe.completion import NotACompletion, Unusable
+from curation.recipe.completion import NotACompletion, Page, Unusable
 from db.errors import BadInput, ProviderError
 from db.tables import utc_now
 
@@ -39,6 +39,7 @@ def raise_if_final(error: Exception, request: Request, server: str) -> None:
     """Raise for what further attempts cannot fix; return for the rest."""
     if isinstance(error, openai.APIStatusError):
         raise_if_quota_is_spent(error)
+    raise_if_sign_in(error, server)
     if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError) or (
         isinstance(error, openai.BadRequestError) and _is_about_key(error)
     ):
@@ -153,6 +154,26 @@ def raise_if_quota_is_spent(error: openai.APIStatusError) -> None:
             "add credit, then resume",
             code="quota_spent",
         ) from error
+
+
+def raise_if_sign_in(error: Exception, server: str) -> None:
+    """Raise ProviderError for a page on which a person is to sign in."""
+    if isinstance(error, Page) and error.asks_to_sign_in:
+        raise ProviderError(
+            f"{server} answers with a page to sign in ({error.title!r})",
+            "sign in to the network or proxy that sent it, or give the address and the key of an "
+            "API behind it, then resume",
+            code="server_wants_sign_in",
+        ) from error
+
+
+def only_pages(error: Page, servers: str) -> ProviderError:
+    """The error that stops work whose server has sent nothing but pages."""
+    return ProviderError(
+        f"{servers} answers with a page ({error.title!r}) and has given no other answer",
+        "check the address: that of an API often ends with /v1; then resume",
+        code="server_sends_pages",
+    )
 
 
 def wrong_key(error: openai.APIStatusError) -> ProviderError:

@@ -42,6 +42,9 @@ LIFELINE_SECONDS = 0.2
 _before: list[TextIO] = []  # a reference: a collected stream would close the file beneath it
 
 
+T = TypeVar("T")
+
+
 class Cancelled(InfError):
     """The job was requested to stop and did."""
 
@@ -119,6 +122,10 @@ class JobHandle:
                 code="job_process_ended",
             )
 
+    def patiently(self, work: Callable[[], T]) -> T:
+        """The result of the work, tried again while the store is away, as the config says."""
+        return patiently(work, patience_of(self.config), stopped=lambda: self.stopping)
+
     def report(self, done: int, total: int | None = None, message: str | None = None) -> None:
         """Report progress; cheap to call often (written about three times a second)."""
         self._progress = {"done": done, "total": total}
@@ -190,7 +197,6 @@ class JobHandle:
             self._stop.set()
 
 
-T = TypeVar("T")
 Handler = Callable[[JobHandle], Row]
 
 
@@ -209,7 +215,7 @@ def main(handlers: Mapping[str, Handler], argv: list[str] | None = None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: handle.stop(by_signal=True))
     if handle.launcher != jobs.LOCAL:
-        patiently(handle.note_place, patience_of(handle.config))
+        handle.patiently(handle.note_place)
     threading.Thread(target=handle.beat_until_over, daemon=True).start()
     return run(handle, handlers[handle.kind])
 
@@ -243,7 +249,7 @@ def run(handle: JobHandle, handler: Handler) -> int:
     """Call the handler and write how it ended."""
     ending: dict[str, Any]
     try:
-        patiently(partial(require_not_newer, handle.store), patience_of(handle.config))
+        handle.patiently(partial(require_not_newer, handle.store))
         ending = {"status": "done", "result": handler(handle).as_json()}
     except Cancelled as stopped:
         ending = {"status": "cancelled", "error": stopped}
@@ -263,8 +269,7 @@ def run(handle: JobHandle, handler: Handler) -> int:
             ending["status"] = "cancelled"
     handle.over()
     try:
-        finish = partial(handle.finish, ending)
-        patiently(finish, patience_of(handle.config), stopped=lambda: handle.stopping)
+        handle.patiently(partial(handle.finish, ending))
     except (Refused, StoreBehind) as error:  # it is another process's, or will be
         log.error("%s", error)
         return 1

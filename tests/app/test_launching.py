@@ -851,6 +851,46 @@ def test_whoever_waits_for_a_job_waits_for_the_store_too(
     assert launching.wait_for(toys, job_id, 60, watch=end).status == "done" and looks > 2
 
 
+@pytest.mark.parametrize("how", ["it comes back", "another Ctrl-C", "fail fast"])
+@pytest.mark.parametrize("is_here", [True, False], ids=["foreground", "elsewhere"])
+def test_a_stop_while_the_store_is_away_is_stored_when_it_is_back_or_named_as_not_stored(
+    toys: Store, monkeypatch: pytest.MonkeyPatch, how: str, is_here: bool
+) -> None:
+    monkeypatch.setattr(supervisors, "ensure_taken", lambda *_: None)
+    write, tries, shown = toys.write, 0, list[str]()
+
+    def away() -> Any:
+        nonlocal tries
+        tries += 1
+        if how == "it comes back" and tries > 3:
+            monkeypatch.setattr(toys, "write", write)
+            return write()
+        raise InfError("the store is away", "wait", code="store_unreachable")
+
+    def watch(job: Job) -> None:
+        shown.append(job.message)
+        waits = "waiting for the store" in job.message
+        is_first = toys.write != away and not tries and (not is_here or job.pid is not None)
+        if is_first:
+            monkeypatch.setattr(toys, "write", away)
+        if is_first or (waits and how == "another Ctrl-C"):
+            raise KeyboardInterrupt
+
+    config = {"steps": 600, "fail_fast": how == "fail fast", "patience_minutes": 1}
+    with pytest.raises(Cancelled) as ended:
+        if is_here:
+            launching.run_in_foreground(toys, "curate", config, actor=owner("me"), watch=watch)
+        else:
+            job_id = launching.launch(toys, "curate", config, actor=owner("me"))
+            patience = 0 if how == "fail fast" else 60
+            launching.wait_for(toys, job_id, patience, watch=watch)
+    if how == "it comes back":
+        assert status(toys, 1) == "cancelled"
+        assert any("the stop is stored when it is back" in each for each in shown)
+    else:
+        assert ended.value.code == "stop_not_stored" and "`jobs cancel 1`" in str(ended.value)
+
+
 @pytest.mark.parametrize("fail_fast", [True, False])
 def test_a_command_that_waits_for_a_clusters_job_ends_with_the_store_or_shows_that_it_waits(
     toys: Store, monkeypatch: pytest.MonkeyPatch, fail_fast: bool
