@@ -1,0 +1,74 @@
+"""What needs more space than a disk has ends in a sentence: where, how much, and what helps.
+
+The system's own limit of a file's size (RLIMIT_FSIZE) stands for the full disk.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from db.errors import BadInput
+from db.home import full_disk, space_in, temporary_folder
+
+LIMITED = """
+import resource, sys, warnings
+warnings.simplefilter("error")
+sys.unraisablehook = lambda found: sys.exit(f"unraisable: {found.exc_value}")
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+from db.errors import BadInput
+try:
+    CALL
+except BadInput as error:
+    print(error.code, error.message, error.remedy, sep="|")
+"""
+CALLS = {
+    "texts": """
+    from analysis.files.corpora import RowsOnDisk
+    from db.corpus.texts import CorpusText
+    RowsOnDisk(CorpusText("text", "text", "bees " * 20) for _ in range(100_000))
+    """,
+    "vectors": """
+    import numpy as np
+    from analysis.embed.embedding import VectorsOnDisk
+    VectorsOnDisk(10_000).put(range(10_000), np.ones((10_000, 8)))
+    """,
+    "copies": """
+    from db.home import temporary_folder
+    with temporary_folder("inf-") as folder:
+        (folder / "copy").write_bytes(bytes(300_000))
+    """,
+}
+
+
+@pytest.mark.parametrize("what", CALLS)
+def test_a_large_temporary_file_without_space_ends_in_one_sentence(
+    what: str, own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    code = LIMITED.replace("    CALL\n", CALLS[what])
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ran.stderr == "" and ran.returncode == 0
+    found, message, remedy = ran.stdout.strip().split("|")
+    assert found == "disk_full"
+    assert str(tmp_path if what == "copies" else own_home) in message and what in message
+    assert "INF_HOME" in remedy and "TMPDIR" in remedy
+    if what == "texts":
+        assert 200_000 < int(message.split("at least ")[1].split()[0].replace(",", "")) < 300_000
+    if what == "vectors":
+        assert "320,000 bytes" in message
+    assert not list(tmp_path.glob("inf-*[!e]")), "nothing is left"
+
+
+def test_another_error_is_not_taken_for_a_full_disk() -> None:
+    with pytest.raises(FileNotFoundError), space_in("/tmp", lambda: "texts"):
+        Path("/nowhere/at/all").read_bytes()
+    with pytest.raises(ValueError, match="no number"), temporary_folder("inf-"):
+        raise ValueError("no number")
+    assert full_disk(ValueError("no number")) is None
+
+
+def test_a_file_s_own_name_is_where_the_space_is_missing() -> None:
+    with pytest.raises(BadInput, match="/srv/data"), space_in("/tmp", lambda: "texts"):
+        raise OSError(28, "No space left on device", "/srv/data/texts")
