@@ -62,12 +62,13 @@ def start(actor: Actor, request: CorporaChosen, launch: Launch[T]) -> T:
 
     Raises BadInput for unusable lines of an admin's texts that are here, before the job begins.
     """
-    from analysis.files.corpora import read_texts  # here: it loads what reads files
+    from analysis.files.corpora import texts_of  # here: it loads what reads files
 
     require(actor, RIGHT)
     if actor.is_admin:  # else the launch refuses places of the server
         for path in filter(Path.is_file, map(Path, request.texts)):
-            read_texts(path)
+            for _ in texts_of(path):  # none is kept: a bad line is reported after the last
+                continue
     return launch(actor, kind_of(request), request)
 
 
