@@ -18,7 +18,7 @@ from db.corpus.browsing import pairs_with, texts_with
 from db.corpus.datasets import dataset_names
 from db.corpus.growing import Growable, pairs_to_grow
 from db.errors import BadInput
-from db.home import home
+from db.home import home, space_in
 from db.outcome.analyses import get_analysis, list_analyses
 from db.release.releases import list_releases, runs_of_releases_at
 from db.rows import Row
@@ -87,7 +87,8 @@ def keep_file(actor: Actor, name: str, content: bytes) -> str:
     path = folder / safe
     if not path.exists():
         half = folder / f".{safe}.part"
-        half.write_bytes(content)
+        with space_in("INF_HOME", lambda: f"{len(content):,} bytes of {name}"):
+            half.write_bytes(content)
         half.replace(path)
     share(path)
     return str(path)

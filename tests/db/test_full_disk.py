@@ -11,6 +11,10 @@ import pytest
 
 from db.errors import BadInput
 from db.home import full_disk, space_in, temporary_folder
+from db.jobs import jobs
+from db.jobs.runner import JobHandle, run
+from db.rows import Row
+from db.store.store import Store
 
 LIMITED = """
 import resource, sys, warnings
@@ -59,6 +63,44 @@ def test_a_large_temporary_file_without_space_ends_in_one_sentence(
     if what == "vectors":
         assert "320,000 bytes" in message
     assert not list(tmp_path.glob("inf-*[!e]")), "nothing is left"
+
+
+def test_the_texts_of_a_file_are_checked_without_a_copy_of_them(
+    own_home: Path, tmp_path: Path
+) -> None:
+    """Where the disk has no byte left a file's bad line is still reported."""
+    path = tmp_path / "texts.jsonl"
+    path.write_text('{"text": "bees"}\n{"no": 1}\n' * 10_000)
+    call = f"""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    from pathlib import Path
+    from analysis.request import DuplicatesStart
+    from app.access.identity import owner
+    from app.operations.analyses import start
+    start(owner("ada"), DuplicatesStart(texts=({str(path)!r},)), lambda *_: print("launched"))
+    """
+    code = LIMITED.replace("    CALL\n", call)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ran.stderr == "" and ran.returncode == 0
+    assert ran.stdout.startswith("rows_invalid|10000 bad rows")
+
+
+def test_a_job_that_finds_no_space_ends_without_a_traceback(sqlite_store: Store) -> None:
+    with sqlite_store.write() as session:
+        job_id = jobs.enqueue_job(session, "embed", {}).id
+        job = jobs.claim_job(session, job_id)
+        assert job is not None
+        session.commit()
+
+    def work(_: JobHandle) -> Row:
+        Path("/dev/full").write_bytes(b"texts")
+        raise AssertionError("it takes no byte")
+
+    assert run(JobHandle(sqlite_store, job.id, job.attempt), work) == 1
+    with sqlite_store.read() as session:
+        ended = jobs.get_job(session, job_id)
+    assert (ended.status, ended.error_code) == ("failed", "disk_full")
+    assert ended.remedy and "INF_HOME" in ended.remedy and "Traceback" not in (ended.error or "")
 
 
 def test_another_error_is_not_taken_for_a_full_disk() -> None:
