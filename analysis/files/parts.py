@@ -4,6 +4,8 @@ import os
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -29,8 +31,9 @@ class Parts:
     def __init__(self, sha256: str, check: Callable[[], None]) -> None:
         self._folder, self._check = _folder_of(sha256), check
         for other in self._folder.parent.glob("*"):
-            if other.stat().st_mtime < time.time() - DAYS * 86_400:
-                shutil.rmtree(other, ignore_errors=True)
+            with suppress(FileNotFoundError):  # its own job has deleted it
+                if other.stat().st_mtime < time.time() - DAYS * 86_400:
+                    shutil.rmtree(other, ignore_errors=True)
 
     def keep(self, name: str, compute: Compute) -> np.ndarray:
         """The part of that name, from its file or computed; on the disk before it is returned."""
@@ -44,6 +47,8 @@ class Parts:
         return found
 
     def _write(self, path: Path, part: np.ndarray) -> None:
+        whole = BytesIO()
+        np.save(whole, part)  # into a file it would not report why a disk takes no more
         self._folder.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(f".{os.getpid()}")
         try:
@@ -51,7 +56,7 @@ class Parts:
                 space_in(home(), lambda: f"a part of {part.nbytes:,} bytes"),
                 unfinished.open("wb") as file,
             ):
-                np.save(file, part)
+                file.write(whole.getbuffer())
                 file.flush()
                 os.fsync(file.fileno())
             unfinished.replace(path)
