@@ -4,7 +4,6 @@ Whatever cannot be used is shown at its field. Names of columns that a file has 
 proposed there, and filled in by a click.
 """
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +24,7 @@ from curation.importing.files import readable_formats
 from curation.importing.imported import ImportPreview, PairsImported
 from curation.importing.request import DatasetImport
 from db.errors import BadInput, BadRow, BadRows
+from db.home import temporary_folder
 
 CHUNK_BYTES = 1 << 20
 TYPES = ["jsonl", "json", "csv", "tsv", "txt", "xlsx", "parquet", "gz", "bz2", "xz"]
@@ -55,8 +55,7 @@ def with_uploads(
         return
     if not pairs:
         raise BadInput("no pairs file", "choose one", code="pairs_file_missing")
-    with tempfile.TemporaryDirectory(prefix="inf-import-") as name:
-        folder = Path(name)
+    with temporary_folder("inf-import-") as folder:
         written = [_written(each, folder / "pairs") for each in pairs]
         files: dict[str, Any] = {"pairs": written[0] if len(written) == 1 else folder / "pairs"}
         if passages is not None:

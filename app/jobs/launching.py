@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.engine import make_url
 from sqlalchemy.orm import Session
 
 from analysis.files.shared import newer_log, share_log
@@ -37,7 +38,15 @@ from db.events import record_event
 from db.home import files_root, home
 from db.jobs import jobs
 from db.jobs.runner import Cancelled
-from db.machine import KILLED, end_group, new_owner, own_group, require_locks, stop_process
+from db.machine import (
+    KILLED,
+    end_group,
+    new_owner,
+    own_group,
+    require_locks,
+    require_store_locks,
+    stop_process,
+)
 from db.patience import is_away, patience_of, patiently
 from db.store.scope import unscoped
 from db.store.secrets import inherited, redacted
@@ -58,10 +67,12 @@ def launch(
     """Queue a job, write the audit entry, and make sure that a supervisor runs. Returns its id.
 
     The id is greater than `after`. Raises Refused without the permission of the kind, where the
-    config names what is an admin's, and where files of `INF_HOME` cannot be locked; NotFound where
-    it names what the actor may not see.
+    config names what is an admin's, and where files of `INF_HOME` or the store cannot be locked;
+    NotFound where it names what the actor may not see.
     """
     require_locks(home())
+    if store.is_sqlite:
+        require_store_locks(Path(str(make_url(store.url).database)))
     launcher = chosen_launcher()
     with unscoped(), store.write() as session:
         job, *more = _admitted(session, kind, config, actor, launcher=launcher, after=after)

@@ -24,6 +24,7 @@ from sqlalchemy.orm import Session
 
 from db.errors import InfError, Refused, StoreBehind
 from db.extras import missing_extra
+from db.home import full_disk
 from db.jobs import jobs
 from db.jobs.resources import Meter
 from db.logs import formatter
@@ -263,7 +264,7 @@ def run(handle: JobHandle, handler: Handler) -> int:
     except BaseException as error:
         lines = traceback.format_exc().strip().splitlines()
         log.error("%s", "\n".join(lines))
-        crash = InfError("\n".join(lines[-LAST_LINES:]), code="unexpected")
+        crash = full_disk(error) or InfError("\n".join(lines[-LAST_LINES:]), code="unexpected")
         ending = {"status": "failed", "error": missing_extra(error) or crash}
         if isinstance(error, KeyboardInterrupt | SystemExit):
             ending["status"] = "cancelled"

@@ -6,7 +6,6 @@ and any variable of the environment whose name ends like one (`…_KEY`, `…_TO
 of fewer than eight characters are not redacted from texts: they would match everywhere.
 """
 
-import errno
 import io
 import os
 import re
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from db.errors import BadInput, Refused
-from db.home import home
+from db.home import FULL, home
 
 FILE = "secrets.toml"
 ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
@@ -154,7 +153,7 @@ class RedactedStream(io.TextIOWrapper):
         try:
             super().write(text_out)
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if error.errno not in FULL:
                 raise
             self._left_out += len(text)
         else:

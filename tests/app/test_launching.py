@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import pytest
 from curation_runs import offline_run
 from job_metrics import metric_points
 from ray_nodes import IdleRay
+from sqlalchemy.engine import make_url
 from waiting import until
 
 from app.access.identity import owner
@@ -29,6 +31,7 @@ from app.jobs.ray_supervisor import supervise_ray
 from app.jobs.supervisor import slots, supervise, visible_gpus
 from app.operations import acting
 from app.operations import jobs as operations
+from db import machine
 from db.errors import BadInput, InfError, Refused
 from db.events import list_events
 from db.home import home
@@ -37,7 +40,7 @@ from db.jobs.resources import parts_of
 from db.jobs.runner import Cancelled
 from db.run.runs import stop_run
 from db.store.reviving import end_open_jobs
-from db.store.store import Store
+from db.store.store import Store, open_store
 from db.tables import Job, utc_now
 from db.values import JOB_KINDS
 
@@ -188,6 +191,25 @@ def test_nothing_is_queued_where_the_home_has_no_locks(
         supervise(toys, idle_seconds=0)
     with toys.read() as session:
         assert jobs.list_jobs(session) == []
+
+
+def test_nothing_is_queued_where_a_store_elsewhere_is_locked_on_each_machine_alone(
+    toys: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounts, folder = tmp_path / "mountinfo", tmp_path / "shared"
+    mounts.write_text(f"41 21 0:51 / {folder} rw - nfs files:/b rw,local_lock=posix\n")
+    monkeypatch.setattr(machine, "MOUNTS", mounts)
+    machine.locks_of.cache_clear()
+    folder.mkdir()
+    shutil.copy(make_url(toys.url).database or "", folder / "inf.db")
+    store = open_store(f"sqlite:///{folder}/inf.db")
+    with pytest.raises(Refused, match="local_lock=posix") as refused:
+        launching.launch(store, "curate", {"steps": 1}, actor=owner("Ada"))
+    assert refused.value.code == "folder_without_locks"
+    with store.read() as session:
+        assert jobs.list_jobs(session) == []
+    store.close()
+    machine.locks_of.cache_clear()
 
 
 def test_a_job_whose_supervisor_died_is_shown_as_lost(toys: Store) -> None:
