@@ -10,7 +10,7 @@ from app.access.identity import Actor
 from app.access.session_user import action, notify, require_permission
 from app.groups.run_label import run_name
 from app.kit.choice import take_from_url
-from app.kit.fields import draw_fields, values_of_form
+from app.kit.fields import at_field, draw_fields, values_of_form
 from app.kit.page import draw_hand_off, draw_link, draw_table
 from app.operations import releases
 from app.operations.acting import queued
@@ -203,10 +203,12 @@ def plan_of_form(runs: tuple[int, ...]) -> ReleasePlan:
 @action
 def start(runs: tuple[int, ...]) -> None:
     """Queue the export that the form describes, into the releases folder."""
-    actor, wanted = require_permission(releases.RIGHT), plan_of_form(runs)
-    wanted = wanted.model_copy(update={"out": releases.new_folder(wanted.name)})
-    job_id = releases.create(actor, wanted, queued)
-    st.session_state["releases.job"] = job_id
-    notify(f"Release {wanted.name} is queued as job {job_id}.")
-    st.query_params.pop("release", None)
-    st.session_state.pop("releases.chosen", None)
+    actor = require_permission(releases.RIGHT)
+    with at_field(f"{FORM}.{{}}"):
+        wanted = plan_of_form(runs)
+        wanted = wanted.model_copy(update={"out": releases.new_folder(wanted.name)})
+        job_id = releases.create(actor, wanted, queued)
+        st.session_state["releases.job"] = job_id
+        notify(f"Release {wanted.name} is queued as job {job_id}.")
+        st.query_params.pop("release", None)
+        st.session_state.pop("releases.chosen", None)

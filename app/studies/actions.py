@@ -7,7 +7,7 @@ import streamlit as st
 
 from app.access.session_user import action, notify, signed_in_user
 from app.kit.acting import acting, keep
-from app.kit.fields import values_of_form
+from app.kit.fields import at_field, values_of_form
 from app.operations import people
 from app.operations.judging import judgments, report, studies
 from app.text.numbers import counted
@@ -38,11 +38,12 @@ def _held(name: str) -> Any:
 @action
 def create(dataset: str) -> None:
     """Create the study that the form describes."""
-    made = studies.create(signed_in_user(), plan_of_form(dataset))
-    st.query_params["study"] = str(made.id)
-    st.query_params.pop("run", None)  # it opens the form, above the study that was made
-    st.session_state.pop("studies.chosen", None)
-    notify(f"{made.name} has {made.items} items. Judges find it on the Judge page.")
+    with at_field("studies.{}"):
+        made = studies.create(signed_in_user(), plan_of_form(dataset))
+        st.query_params["study"] = str(made.id)
+        st.query_params.pop("run", None)  # it opens the form, above the study that was made
+        st.session_state.pop("studies.chosen", None)
+        notify(f"{made.name} has {made.items} items. Judges find it on the Judge page.")
 
 
 def plan_of_form(dataset: str) -> StudyPlan:
