@@ -26,6 +26,7 @@ def _taken(key: str) -> str:
 
 
 @action
+@at_field("connections.{}")
 def add() -> None:
     """Add the connection of the form, and try it at once.
 
@@ -33,22 +34,20 @@ def add() -> None:
     holds what was typed but the key.
     """
     key, user = _taken("key"), signed_in_user()
-    with at_field("connections.{}"):
-        wanted = ConnectionAdd.read(values_of_form(ConnectionAdd, key="connections"))
-        added = connections.add(user, wanted, key)
-        try:
-            tested = connections.test(user, added.name) if added.url and not added.problem else None
-        except InfError as error:
-            if field_of(error):
-                connections.remove(user, added.name)
-            else:  # a server without a list of models, say
-                _empty(added)
-            raise
-        _empty(added)
-        if tested is not None:
-            _tell(tested)
-            # the next run's, unless changed
-            st.session_state[CHOSEN_SERVER] = f"{STORED}{added.name}"
+    wanted = ConnectionAdd.read(values_of_form(ConnectionAdd, key="connections"))
+    added = connections.add(user, wanted, key)
+    try:
+        tested = connections.test(user, added.name) if added.url and not added.problem else None
+    except InfError as error:
+        if field_of(error):
+            connections.remove(user, added.name)
+        else:  # a server without a list of models, say
+            _empty(added)
+        raise
+    _empty(added)
+    if tested is not None:
+        _tell(tested)
+        st.session_state[CHOSEN_SERVER] = f"{STORED}{added.name}"  # the next run's, unless changed
 
 
 def _empty(added: ConnectionRow) -> None:

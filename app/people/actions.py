@@ -22,16 +22,17 @@ def _held(key: str) -> Any:
 
 
 @action
+@at_field("accounts.{}")
 def add() -> None:
     """Add the account described in the form."""
     state, password = st.session_state, _held("accounts.password")
     state["accounts.password"] = ""
-    with at_field("accounts.{}"):
-        given = values_of_form(PersonAdd, key="accounts")
-        wanted = PersonAdd.read(given | {"name": _held("accounts.name").strip()})
-        added = people.add(signed_in_user(), wanted, password)
-        state.update({f"accounts.{name}": "" for name in ("name", *(f.column for f in FIELDS))})
-        notify(f"{added.name} can sign in as {added.role}.")
+    given = values_of_form(PersonAdd, key="accounts")
+    wanted = PersonAdd.read(given | {"name": _held("accounts.name").strip()})
+    added = people.add(signed_in_user(), wanted, password)
+    typed = ("accounts.name", *(f"accounts.{field.column}" for field in FIELDS))
+    state.update({key: "" for key in typed if key in state})
+    notify(f"{added.name} can sign in as {added.role}.")
 
 
 invite = acting(people.invite, lambda paths: keep(LINK, paths[0]), form="accounts.invite")
@@ -47,14 +48,14 @@ def save_rights(account_id: int, place: Place, key: str) -> None:
 
 
 @action
+@at_field("members.{}")
 def add_member() -> None:
     """Give a person the rights of the form on the chosen place, besides those they have there."""
     state = st.session_state
     name, rights, place = (state[f"members.{key}"] for key in ("name", "rights", "place"))
-    with at_field("members.{}"):
-        added = people.add_rights(signed_in_user(), name, rights, place)
-        state["members.rights"] = []
-        notify(f"{added.name} is a member.")
+    added = people.add_rights(signed_in_user(), name, rights, place)
+    state["members.rights"] = []
+    notify(f"{added.name} is a member.")
 
 
 disable = acting(

@@ -201,14 +201,13 @@ def plan_of_form(runs: tuple[int, ...]) -> ReleasePlan:
 
 
 @action
+@at_field(f"{FORM}.{{}}")
 def start(runs: tuple[int, ...]) -> None:
     """Queue the export that the form describes, into the releases folder."""
-    actor = require_permission(releases.RIGHT)
-    with at_field(f"{FORM}.{{}}"):
-        wanted = plan_of_form(runs)
-        wanted = wanted.model_copy(update={"out": releases.new_folder(wanted.name)})
-        job_id = releases.create(actor, wanted, queued)
-        st.session_state["releases.job"] = job_id
-        notify(f"Release {wanted.name} is queued as job {job_id}.")
-        st.query_params.pop("release", None)
-        st.session_state.pop("releases.chosen", None)
+    actor, wanted = require_permission(releases.RIGHT), plan_of_form(runs)
+    wanted = wanted.model_copy(update={"out": releases.new_folder(wanted.name)})
+    job_id = releases.create(actor, wanted, queued)
+    st.session_state["releases.job"] = job_id
+    notify(f"Release {wanted.name} is queued as job {job_id}.")
+    st.query_params.pop("release", None)
+    st.session_state.pop("releases.chosen", None)

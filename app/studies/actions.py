@@ -36,14 +36,14 @@ def _held(name: str) -> Any:
 
 
 @action
+@at_field("studies.{}")
 def create(dataset: str) -> None:
     """Create the study that the form describes."""
-    with at_field("studies.{}"):
-        made = studies.create(signed_in_user(), plan_of_form(dataset))
-        st.query_params["study"] = str(made.id)
-        st.query_params.pop("run", None)  # it opens the form, above the study that was made
-        st.session_state.pop("studies.chosen", None)
-        notify(f"{made.name} has {made.items} items. Judges find it on the Judge page.")
+    made = studies.create(signed_in_user(), plan_of_form(dataset))
+    st.query_params["study"] = str(made.id)
+    st.query_params.pop("run", None)  # it opens the form, above the study that was made
+    st.session_state.pop("studies.chosen", None)
+    notify(f"{made.name} has {made.items} items. Judges find it on the Judge page.")
 
 
 def plan_of_form(dataset: str) -> StudyPlan:
@@ -131,7 +131,7 @@ invite = acting(
     people.invite,
     lambda paths: keep(LINKS, paths),
     takes=("study_id",),
-    held={name: f"studies.invite.{name}" for name in ("days", "count")},
+    form="studies.invite",
 )
 
 

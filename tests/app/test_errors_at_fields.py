@@ -67,6 +67,15 @@ def test_a_repository_that_is_no_name_is_wrong_at_its_field(
     assert blamed(at) == "releases.branch"
 
 
+def test_an_evaluation_of_no_model_is_wrong_at_the_models(sqlite_store: Store) -> None:
+    at = open_page("evaluations")
+    at.button(key="evaluations.submit").click().run()
+    assert blamed(at) == "evaluations.benchmark", "there is no release"
+    at.multiselect(key="evaluations.models").set_value([])
+    at.button(key="evaluations.submit").click().run()
+    assert blamed(at) == "evaluations.models"
+
+
 def test_a_study_s_and_a_dataset_s_fields_have_their_errors(sqlite_store: Store) -> None:
     make_world(sqlite_store, 4)
     at = open_page("studies")
