@@ -10,7 +10,6 @@ import errno
 import io
 import os
 import re
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from db.errors import BadInput, Refused
