@@ -160,10 +160,10 @@ def _paraphrased(ours: Chosen, theirs: Chosen, how: Paraphrases) -> list[Overlap
     found = []
     for field in ASKING:
         mine = [place for place, row in enumerate(ours.rows) if row.field == field]
-        asked = [place for place, row in enumerate(theirs.rows) if row.field == field]
+        others = [place for place, row in enumerate(theirs.rows) if row.field == field]
         # a question that stands there twice would be its own neighbour
-        keys = text_hashes(letters(text) for text in theirs.some(asked))
-        there = list(dict(zip(keys.tolist(), asked, strict=True)).values())
+        keys = text_hashes(letters(text) for text in theirs.some(others))
+        there = list(dict(zip(keys.tolist(), others, strict=True)).values())
         if mine and there:
             pairs = paraphrase_pairs(
                 how.vectors(ours.some(mine)), how.vectors(theirs.some(there))[:], how.threshold

@@ -267,7 +267,14 @@ def _wait(
             time.sleep(POLL_SECONDS)
         except KeyboardInterrupt:
             end_group(child.pid, by_force=False)  # first: the store may be away
-            _request_stop(store, [job.id, *sharing], patience, tell)
+            try:
+                _request_stop(store, [job.id, *sharing], patience, tell)
+            except Cancelled:
+                with suppress(subprocess.TimeoutExpired):
+                    child.wait(STOP_GRACE_SECONDS)
+                end_group(child.pid, by_force=True)
+                child.wait()
+                raise
 
 
 def _request_stop(

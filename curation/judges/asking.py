@@ -19,14 +19,14 @@ Answers = tuple[dict[str, StoredCall], dict[str, str]]
 
 @dataclass
 class Patience:
-    """How long a judge waits. `tell`: shows what is waited for, "" once that is over.
+    """How long a judge waits. `show`: shows what is waited for, "" once that is over.
 
     `with_store`: the result of work, tried again while the store is away. `was_reached`: its server
     answered this work before: then it is waited for at the start, too.
     """
 
     seconds: float = 0.0
-    tell: Callable[[str], None] = lambda _: None
+    show: Callable[[str], None] = lambda _: None
     with_store: Callable[[Callable[[], Any]], Any] = lambda work: work()
     was_reached: bool = False
 
@@ -144,7 +144,7 @@ async def _ask(
                 check()
             waiting = provider.state().trouble.waiting()
             if waiting or shown:
-                await asyncio.to_thread(patience.tell, waiting)
+                await asyncio.to_thread(patience.show, waiting)
             shown = waiting
             await asyncio.sleep(WATCH_SECONDS)
 

@@ -10,8 +10,8 @@ from analysis.agreement.intervals import DRAWS
 from analysis.agreement.judgment_filter import JudgmentFilter
 from analysis.study.design import Target
 from curation.judging.sampling import Sample, Sampling, Stratum
-from curation.providers.patient import Patient
 from curation.rules.language import Language
+from curation.servers.patient import Patient
 from db.errors import BadInput
 from db.requests import Request, option
 from db.review.queue import QueueFilter

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from analysis.embed.model_source import DEFAULT_MODEL
-from curation.providers.patient import Patient
+from curation.servers.patient import Patient
 from db.requests import option
 from db.rows import Row
 

@@ -59,7 +59,8 @@ class Latencies:
         slow = self.slow()
         if not max_tokens:
             return max(HANG_SECONDS, MUCH_LONGER * slow)
-        seconds, tokens = (sum(column) for column in zip(*self._answers, strict=True))
+        seconds = sum(each for each, _ in self._answers)
+        tokens = sum(each for _, each in self._answers)
         pace = seconds / max(1, tokens)
         return max(HANG_SECONDS, SLOWER * pace * max_tokens, LONGER * slow)
 

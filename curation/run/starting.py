@@ -11,7 +11,6 @@ from pydantic import PrivateAttr, field_validator, model_validator
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from curation.providers.patient import Patient
 from curation.providers.registry import PROVIDERS
 from curation.recipe.prices import require_prices
 from curation.recipe.recipe import Recipe, recipe_from_store
@@ -23,6 +22,7 @@ from curation.servers.connection import (
     prices_of_run,
     url_of_connection,
 )
+from curation.servers.patient import Patient
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput
 from db.requests import option

@@ -63,8 +63,8 @@ def test_usual_names_are_proposed_at_the_fields_and_filled_in_by_a_click(
     found = [each for each in page.main if each.type in ("selectbox", "error")]
     wrong = {each.key: of.value for each, of in pairwise(found) if of.type == "error"}
     assert wrong == {
-        "datasets.column_pairs_query": "faq.csv has no column `query`.",
-        "datasets.column_pairs_passage": "faq.csv has no column `passage` or `passage_id`.",
+        "datasets.column_pairs_query": r"faq\.csv has no column `query`\.",
+        "datasets.column_pairs_passage": r"faq\.csv has no column `passage` or `passage_id`\.",
     }, "at their fields"
     assert any("`query` ← `question`, `passage` ← `answer`" in box.value for box in page.markdown)
     assert page.code[-1].value == "query,passage\nwhat is tea?,Leaves in hot water."

@@ -14,6 +14,7 @@ from study_world import make_world
 
 from app.kit.fields import FIELDS, field_of
 from db.errors import BadInput
+from db.home import files_root
 from db.people.accounts import add_account
 from db.store.store import Store
 from db.tables import Account, ApiToken, Webhook
@@ -40,9 +41,9 @@ def press(at: AppTest, label: str) -> AppTest:
     return button.click().run()
 
 
-def test_a_taken_release_name_is_wrong_at_the_name(sqlite_store: Store, tmp_path: Path) -> None:
+def test_a_taken_release_name_is_wrong_at_the_name(sqlite_store: Store) -> None:
     make_run(sqlite_store)
-    (tmp_path / "releases" / "taken").mkdir(parents=True)
+    Path(files_root(), "releases", "taken").mkdir(parents=True)
     at = open_page("releases")
     for name in ("taken", "no name!"):
         at.text_input(key="releases.name").set_value(name).run()
