@@ -14,7 +14,7 @@ from study_world import make_world
 
 from app.kit.fields import FIELDS, field_of
 from db.errors import BadInput
-from db.home import files_root
+from db.home import home
 from db.people.accounts import add_account
 from db.store.store import Store
 from db.tables import Account, ApiToken, Webhook
@@ -43,7 +43,7 @@ def press(at: AppTest, label: str) -> AppTest:
 
 def test_a_taken_release_name_is_wrong_at_the_name(sqlite_store: Store) -> None:
     make_run(sqlite_store)
-    Path(files_root(), "releases", "taken").mkdir(parents=True)
+    (home() / "releases" / "taken").mkdir(parents=True)
     at = open_page("releases")
     for name in ("taken", "no name!"):
         at.text_input(key="releases.name").set_value(name).run()

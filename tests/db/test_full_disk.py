@@ -51,7 +51,7 @@ def test_a_large_temporary_file_without_space_ends_in_one_sentence(
     what: str, own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    code = LIMITED.replace("    CALL\n", CALLS[what])
+    code = LIMITED.replace("    CALL", CALLS[what].rstrip())
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ran.stderr == "" and ran.returncode == 0
     found, message, remedy = ran.stdout.strip().split("|")
@@ -79,7 +79,7 @@ def test_the_texts_of_a_file_are_checked_without_a_copy_of_them(
     from app.operations.analyses import start
     start(owner("ada"), DuplicatesStart(texts=({str(path)!r},)), lambda *_: print("launched"))
     """
-    code = LIMITED.replace("    CALL\n", call)
+    code = LIMITED.replace("    CALL", call.rstrip())
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ran.stderr == "" and ran.returncode == 0
     assert ran.stdout.startswith("rows_invalid|10000 bad rows")
