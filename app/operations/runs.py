@@ -706,9 +706,15 @@ def compare_versions(
 
 
 def stop(actor: Actor, run_id: int, *, cancel: bool = False) -> None:
-    """Request that every worker of the run stops; calls in flight are completed and kept."""
+    """Request that every worker of the run stops; calls in flight are completed and kept.
+
+    Workers that wait for a place are cancelled: they would go on with it.
+    """
     with writing(actor, RIGHT) as session:
         stop_run(session, run_id, cancel=cancel)
+        for job in jobs.live_of_run(session, run_id):
+            if job.status == "queued":
+                forget(jobs.request_stop(session, job.id))
         record_event(session, actor.name, "run.stop", run_id, cancel=cancel)
 
 

@@ -103,9 +103,9 @@ def curate(handle: JobHandle) -> RunWorked | RunChecked:
 
     if wanted.only is not None:
         return _checked(handle, run_id)
-    run = handle.patiently(lambda: _begun(handle.store, run_id))
+    run = handle.patiently(lambda: _begun(handle.store, run_id, wanted.joins))
     worker: Worker | None = None
-    if run.status != "done":
+    if run.status == "running":
         try:
             plan = handle.patiently(lambda: make_plan(handle.store, run_id, wanted.concurrency))
             owner = new_owner()
@@ -151,9 +151,9 @@ def curate(handle: JobHandle) -> RunWorked | RunChecked:
     )
 
 
-def _begun(store: Store, run_id: int) -> Run:
+def _begun(store: Store, run_id: int, joins: bool) -> Run:
     with store.write() as session:
-        run = begin_run(session, run_id)
+        run = begin_run(session, run_id, joins=joins)
         session.commit()
     return run
 

@@ -31,14 +31,17 @@ from app.jobs.ray_supervisor import supervise_ray
 from app.jobs.supervisor import slots, supervise, visible_gpus
 from app.operations import acting
 from app.operations import jobs as operations
+from app.operations import runs as runs_operations
+from curation.run.closing import RunWorked
+from curation.run.engine import curate
 from db import machine
 from db.errors import BadInput, InfError, Refused
 from db.events import list_events
 from db.home import home
 from db.jobs import jobs
 from db.jobs.resources import parts_of
-from db.jobs.runner import Cancelled
-from db.run.runs import stop_run
+from db.jobs.runner import Cancelled, JobHandle
+from db.run.runs import begin_run, reopen_run, stop_run
 from db.store.reviving import end_open_jobs
 from db.store.store import Store, open_store
 from db.tables import Job, utc_now
@@ -377,6 +380,34 @@ def test_a_dead_job_that_nobody_wants_or_whose_key_is_gone_does_not_start_by_its
     assert (job.status, job.attempt) == ("lost", 1)
     assert f"`jobs resume {job_id}`" in launching.what_to_do(job)
     assert not list((home() / "launched").iterdir())
+
+
+@pytest.mark.parametrize("cancel", [False, True])
+def test_a_run_that_is_stopped_is_begun_again_by_none_of_its_waiting_workers(
+    toys: Store, monkeypatch: pytest.MonkeyPatch, cancel: bool
+) -> None:
+    """Of fifty workers forty waited for a place: each that a pause freed was theirs."""
+    monkeypatch.setattr(acting, "open_store", lambda: toys)
+    run_id = offline_run(toys)
+    with toys.write() as session:
+        waits = jobs.enqueue_job(session, "curate", {"run_id": run_id, "joins": True}).id
+        session.commit()
+    runs_operations.stop(owner("me"), run_id, cancel=cancel)
+    assert status(toys, waits) == "cancelled"
+    with toys.write() as session:  # one that had its place, and no process yet
+        stopped = "cancelled" if cancel else "paused"
+        assert begin_run(session, run_id, joins=True).status == stopped
+        with session.begin_nested() as tried:
+            reopen_run(session, run_id)
+            assert begin_run(session, run_id, joins=True).status == "running"
+            tried.rollback()
+        late = jobs.enqueue_job(session, "curate", {"run_id": run_id, "joins": True}).id
+        claimed = jobs.claim_job(session, late)
+        session.commit()
+    assert claimed is not None
+    worked = curate(JobHandle(toys, claimed.id, claimed.attempt))
+    assert isinstance(worked, RunWorked) and worked.calls.made == 0
+    assert worked.status == stopped
 
 
 @pytest.mark.parametrize("code", [-15, -11, 1])
