@@ -30,7 +30,8 @@ LIMIT_NAMES: Final = ("max_tokens", "max_completion_tokens")
 QUOTA, TOO_LONG = "insufficient_quota", "context_length_exceeded"
 # of one prompt that alone exceeds a limit of tokens per minute (status 429): no pause helps
 TOO_LARGE: Final = "request too large"
-GATEWAY_TIMEOUTS: Final = (504, 524)  # a proxy waited in vain for an answer that may be written
+# a proxy waited in vain for an answer that may be written, or lost it
+GATEWAY_TIMEOUTS: Final = (408, 504, 520, 524)
 QUOTA_CODES: Final = {QUOTA, "budget_exceeded", "ExceededBudget"}
 KEY_CODES: Final = {"auth_error", "authentication_error", "invalid_api_key", "expired_key"}
 
