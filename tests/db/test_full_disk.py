@@ -16,45 +16,23 @@ from db.jobs.runner import JobHandle, run
 from db.rows import Row
 from db.store.store import Store
 
-LIMITED = """
-import resource, sys, warnings
-warnings.simplefilter("error")
-sys.unraisablehook = lambda found: sys.exit(f"unraisable: {found.exc_value}")
-resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
-from db.errors import BadInput
-try:
-    CALL
-except BadInput as error:
-    print(error.code, error.message, error.remedy, sep="|")
-"""
-CALLS = {
-    "texts": """
-    from analysis.files.corpora import RowsOnDisk
-    from db.corpus.texts import CorpusText
-    RowsOnDisk(CorpusText("text", "text", "bees " * 20) for _ in range(100_000))
-    """,
-    "vectors": """
-    import numpy as np
-    from analysis.embed.embedding import VectorsOnDisk
-    VectorsOnDisk(10_000).put(range(10_000), np.ones((10_000, 8)))
-    """,
-    "copies": """
-    from db.home import temporary_folder
-    with temporary_folder("inf-") as folder:
-        (folder / "copy").write_bytes(bytes(300_000))
-    """,
-}
+PROGRAM = Path(__file__).resolve().parents[1] / "no_space.py"
 
 
-@pytest.mark.parametrize("what", CALLS)
+def said(*words: object) -> str:
+    """What the program `no_space.py` prints."""
+    command = [sys.executable, str(PROGRAM), *map(str, words)]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.stderr == "" and ran.returncode == 0
+    return ran.stdout.strip()
+
+
+@pytest.mark.parametrize("what", ["texts", "vectors", "copies"])
 def test_a_large_temporary_file_without_space_ends_in_one_sentence(
     what: str, own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    code = LIMITED.replace("    CALL", CALLS[what].rstrip())
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert ran.stderr == "" and ran.returncode == 0
-    found, message, remedy = ran.stdout.strip().split("|")
+    found, message, remedy = said(what).split("|")
     assert found == "disk_full"
     assert str(tmp_path if what == "copies" else own_home) in message and what in message
     assert "INF_HOME" in remedy and "TMPDIR" in remedy
@@ -71,18 +49,7 @@ def test_the_texts_of_a_file_are_checked_without_a_copy_of_them(
     """Where the disk has no byte left a file's bad line is still reported."""
     path = tmp_path / "texts.jsonl"
     path.write_text('{"text": "bees"}\n{"no": 1}\n' * 10_000)
-    call = f"""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    from pathlib import Path
-    from analysis.request import DuplicatesStart
-    from app.access.identity import owner
-    from app.operations.analyses import start
-    start(owner("ada"), DuplicatesStart(texts=({str(path)!r},)), lambda *_: print("launched"))
-    """
-    code = LIMITED.replace("    CALL", call.rstrip())
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert ran.stderr == "" and ran.returncode == 0
-    assert ran.stdout.startswith("rows_invalid|10000 bad rows")
+    assert said("bad_file", 0, path).startswith("rows_invalid|10000 bad rows")
 
 
 def test_a_job_that_finds_no_space_ends_without_a_traceback(sqlite_store: Store) -> None:
