@@ -107,6 +107,8 @@ class _Tries:
     newest one. `form`: the simplest that it has needed. `compared`: see `_start_hangs`. `renamed`:
     its limit of output tokens, once, else two names would alternate. `passed`: the endpoints that
     passed it on, in a row. `lost`: answers that did not arrive, `lost_usd` what they may have cost.
+    `counted_at`: the newest failure in `of_row`. `is_suspect`: the server works, and nothing was
+    answered since this one fails. `falls`: see `_falls_again`.
     """
 
     began: float
@@ -127,11 +129,16 @@ class _Tries:
     renamed: bool = False
     lost: int = 0
     lost_usd: float = 0.0
+    counted_at: float = -math.inf
+    is_suspect: bool = False
+    falls: int = 0
 
     def failed(self, last_answer: float) -> None:
         """Count a failure; `last_answer`: when the server gave its last one to such a request."""
         if last_answer > self.failed_at:
             self.of_row, self.of_server = self.of_row + 1, 0
+            self.is_suspect = False
+            self.counted_at = time.monotonic()
         self.of_server += 1
         self.failures += 1
         self.failed_at = time.monotonic()
@@ -151,7 +158,7 @@ class _Tries:
     def is_of_row(self) -> bool:
         """Whether the row is to blame, as the server answers others; one that was refused by a rate
         not before ROW_SECONDS: most rates are counted by the minute."""
-        if self.cuts >= MAX_CUTS:
+        if self.cuts >= MAX_CUTS or self.falls >= MIN_ROW_FAILURES:
             return True
         is_slow = time.monotonic() - self.began > ROW_SECONDS
         early = MAX_ATTEMPTS - 1 if self.refused_at == math.inf else math.inf
@@ -816,22 +823,30 @@ class OpenAIProvider:
         server also answers a request of full size again, and where no other request fails. Where
         others fail, too, all of them have MAX_ROW_ATTEMPTS, and as long as the patience, before
         they are dropped: a server that is out of memory, say, answers small requests only, and may
-        recover.
+        recover. It is dropped when it fails once more: the server may just have come back.
         """
-        if self._return is None and await self._answers_a_probe(request):
+        if self._return is None and await self._answers_a_probe(request, tries.failed_at):
             total = tries.attempts + request.failed_attempts
             is_alone = len(self._tries) == 1 and not self.gate.in_flight
             is_over = time.monotonic() - tries.began >= self.patience_seconds
             if (total >= MAX_ROW_ATTEMPTS and is_over) or (
                 tries.attempts >= MAX_ATTEMPTS and (is_alone or await self._answers_again(request))
             ):
-                raise gave_up(total, failed)
+                if tries.is_suspect:
+                    raise gave_up(total, failed)
+                tries.is_suspect, tries.of_server = True, MAX_ATTEMPTS - 1
+                return True
             tries.of_server = 0
             return False
         if self._return is None:
-            waiting = self._wait_for_server(request, failed, tries.attempts)
+            for each in self._tries.values():  # it failed with the server, whosesoever fault it is
+                each.of_row -= each.counted_at > self._last_answer
+                each.is_suspect = False
+            waiting = self._wait_for_server(request, failed, tries)
             self._return = asyncio.create_task(waiting)
         await asyncio.shield(self._return)
+        if tries.is_of_row():
+            raise gave_up(tries.attempts, failed)
         tries.of_server = 0
         return True
 
@@ -845,7 +860,17 @@ class OpenAIProvider:
             return False
         return await self._probe_failure(answered, anew=True, full=True) is None
 
-    async def _wait_for_server(self, request: Request, failed: Exception, attempts: int) -> None:
+    async def _falls_again(self, request: Request) -> bool:
+        """Whether a server that is back answers the start of what it answered before, and then not
+        that of the request whose failures it was away after; no other is sent meanwhile."""
+        answered = self._answered.get((request.model, request.task))
+        return (
+            answered is not None
+            and await self._probe_failure(answered, anew=True, full=True) is None
+            and await self._probe_failure(request, anew=True, full=True) is not None
+        )
+
+    async def _wait_for_server(self, request: Request, failed: Exception, tries: _Tries) -> None:
         """Probe the server until it answers; meanwhile no request is sent.
 
         Raises ServerFailed once the patience is over, ProviderError for what no waiting mends: a
@@ -864,7 +889,7 @@ class OpenAIProvider:
                         f"the server at {self.endpoints.urls()} has given no answer for "
                         f"{silent:.0f} s ({reason})",
                         "check it, then resume: nothing is lost",
-                        attempts=attempts,
+                        attempts=tries.attempts,
                         last_error=reason,
                         code="server_silent",
                     ) from failed
@@ -872,7 +897,13 @@ class OpenAIProvider:
                 await self.gate.pause(min(wait, left))
                 error = await self._probe_failure(request, anew=True)
                 if error is None:
-                    return
+                    if not await self._falls_again(request):
+                        return
+                    tries.falls += 1
+                    if tries.is_of_row():
+                        return
+                    began, wait = time.monotonic(), PROBE_EVERY_SECONDS[0]
+                    continue
                 try:
                     raise_if_final(error, request, self.endpoints.urls())
                 except RowFailed:
@@ -900,12 +931,18 @@ class OpenAIProvider:
         failed = await self._probe_failure(request, strict=True)
         return isinstance(failed, openai.APIStatusError) and failed.status_code < 500
 
-    async def _answers_a_probe(self, request: Request) -> bool:
-        """Whether an endpoint answers a small request to the same model."""
-        return await self._probe_failure(request) is None
+    async def _answers_a_probe(self, request: Request, since: float) -> bool:
+        """Whether an endpoint answers a small request to the same model, sent after `since`."""
+        return await self._probe_failure(request, since=since) is None
 
     async def _probe_failure(
-        self, request: Request, *, anew: bool = False, full: bool = False, strict: bool = False
+        self,
+        request: Request,
+        *,
+        anew: bool = False,
+        full: bool = False,
+        strict: bool = False,
+        since: float = -math.inf,
     ) -> Exception | None:
         """Why no endpoint answers a small request to the same model; None where one does.
 
@@ -942,7 +979,7 @@ class OpenAIProvider:
         price = self._prices.get(request.model)
         most = (max_input_tokens(request) if full else PROBE_TOKENS, PROBE_TOKENS)
         return await self._probe.failure(
-            *(request.model, sends, price), most=most, anew=anew, strict=strict
+            *(request.model, sends, price), most=most, anew=anew, strict=strict, since=since
         )
 
     def _backoff(self, tries: _Tries) -> float:

@@ -1,6 +1,7 @@
 """A small call that distinguishes a server that is down from a request it cannot answer."""
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -27,7 +28,7 @@ class Probe:
     def __init__(self) -> None:
         self.spent_usd = 0.0
         self._lock = asyncio.Lock()
-        self._last: dict[str, tuple[float, Exception | None]] = {}
+        self._last: dict[str, tuple[float, float, Exception | None]] = {}
 
     async def failure(
         self,
@@ -38,18 +39,20 @@ class Probe:
         most: tuple[int, int],
         anew: bool = False,
         strict: bool = False,
+        since: float = -math.inf,
     ) -> Exception | None:
         """Why the model answers none of the calls, None where it answers one, or reads and refuses
         it and `strict` is not set.
 
         Each call returns its tokens in and out, `most` at most. `anew`: also where one was just
-        made.
+        made. `since`: an answer to one that was sent before says nothing.
         """
         if anew:  # nobody waits for what hangs
             return _failure(await self._try(model, sends, price, most), strict=strict)
         async with self._lock:
-            at, failed = self._last.get(model, (-VALID_SECONDS, None))
-            if time.monotonic() - at >= VALID_SECONDS:
+            began, ended, failed = self._last.get(model, (0.0, -VALID_SECONDS, None))
+            is_old = time.monotonic() - ended >= VALID_SECONDS
+            if is_old or (failed is None and began < since):
                 failed = await self._try(model, sends, price, most)
             return _failure(failed, strict=strict)
 
@@ -57,6 +60,7 @@ class Probe:
         self, model: str, sends: Sequence[Send], price: Price | None, most: tuple[int, int]
     ) -> Exception | None:
         failed: Exception | None = None
+        began = time.monotonic()
         for send in sends:
             tokens, failed = most, None
             try:
@@ -71,7 +75,7 @@ class Probe:
                 self.spent_usd += price.usd(*tokens) if price else 0.0
             if failed is None or isinstance(failed, _REFUSALS):
                 break
-        self._last[model] = (time.monotonic(), failed)
+        self._last[model] = (began, time.monotonic(), failed)
         return failed
 
 
