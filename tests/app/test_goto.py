@@ -6,7 +6,7 @@ import pytest
 from api_world import PASSWORD, ApiWorld, make_api_world
 
 from db.store.store import Store
-from db.tables import Dataset, Run, utc_now
+from db.tables import Dataset, Recipe, Run, utc_now
 
 Found = list[dict[str, str]]
 
@@ -55,6 +55,19 @@ def test_a_kind_alone_or_before_a_number_lists_rows_of_this_kind(world: ApiWorld
     assert {one["kind"] for one in rows(ask(world, "cora", "dataset MIN"))} == {"Dataset"}
     assert rows(ask(world, "cora", "group")) == []  # too many to list
     assert rows(ask(world, "ann", "run")) == []
+
+
+@pytest.mark.parametrize("typed", ["my-recipe", "LAB-SERVER", "llama-9"])
+def test_a_run_is_found_by_its_recipe_connection_and_models(world: ApiWorld, typed: str) -> None:
+    with world.store.write() as session:
+        run = session.get_one(Run, world.mine.run)
+        run.server = {"connection": "lab-server", "kind": "compatible", "url": "http://lab/v1"}
+        run.models = {"validation": {"model": "meta/llama-9b", "sha256": None}}
+        session.get_one(Recipe, run.recipe_id).name = "my-recipe"
+        session.commit()
+    found = rows(ask(world, "cora", typed))
+    assert f"run={run.id}" in found[0]["url"].split("&") and "my-recipe" in found[0]["label"]
+    assert rows(ask(world, "ann", typed)) == []
 
 
 def test_what_lists_hide_is_not_found(world: ApiWorld) -> None:
