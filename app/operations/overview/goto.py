@@ -4,7 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from sqlalchemy import JSON, ColumnElement, column, func, or_, select
+from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from app.access.identity import Actor
 from app.access.permissions import NEEDS
@@ -130,7 +133,25 @@ def _group(session: Session, text: str, number: int | None) -> list[Place]:
 
 
 RECIPE: Final = select(Recipe.name).where(Recipe.id == Run.recipe_id).scalar_subquery()
-OF_TASK: Final = func.json_each(Run.models).table_valued(column("value", JSON))
+
+
+class Entries(FunctionElement[Any]):
+    """The entries of a JSON object: json_each, of PostgreSQL's binary kind jsonb_each."""
+
+    name, inherit_cache = "json_each", True
+
+
+@compiles(Entries, "sqlite")
+def _on_sqlite(found: Entries, compiler: SQLCompiler, **given: Any) -> str:
+    return f"json_each({compiler.process(found.clauses, **given)})"
+
+
+@compiles(Entries, "postgresql")
+def _on_postgresql(found: Entries, compiler: SQLCompiler, **given: Any) -> str:
+    return f"jsonb_each({compiler.process(found.clauses, **given)})"
+
+
+OF_TASK: Final = Entries(Run.models).table_valued(column("value", JSON))
 RUN: Final[Sequence[Named]] = (
     RECIPE + " · " + Run.provider,
     Dataset.name,
