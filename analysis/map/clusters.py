@@ -185,11 +185,6 @@ def _lift(
     return sorted(found)[len(found) // 2] if found else 0.0
 
 
-def main_languages(cluster: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """The languages of most texts of a cluster, of those long enough to recognise it."""
-    return most_common(Counter(found for words in cluster if (found := languages_of(words))))
-
-
 def most_common(languages: Counter[tuple[str, ...]]) -> tuple[str, ...]:
     """That of most texts; () without one."""
     return languages.most_common(1)[0][0] if languages else ()
@@ -197,5 +192,4 @@ def most_common(languages: Counter[tuple[str, ...]]) -> tuple[str, ...]:
 
 def _without_words(languages: tuple[str, ...], number: int) -> str:
     """The name of a cluster of function words and numbers."""
-    known = [LANGUAGE_NAMES[code] for code in languages if code in LANGUAGE_NAMES]
-    return f"{known[0]} texts" if known else f"cluster {number}"
+    return f"{LANGUAGE_NAMES[languages[0]]} texts" if languages else f"cluster {number}"

@@ -1,7 +1,7 @@
 """Where one layer of the map is denser than another: the difference of two densities. Pure.
 
-Two layers are two corpora, or the kept and the dropped groups: where the kept are denser than the
-dropped, more is kept than elsewhere.
+Two layers are two corpora, or the kept and the dropped groups: of these the share kept of both is
+shown by cell, where at least FLOOR texts lie, and the difference tells where it is no chance.
 
 A layer's density is the share of its texts per cell (`analysis.map.density`), so that layers of
 unequal size can be compared. t = (a - b) / sqrt(pooled): densities vary more where more texts lie;
@@ -39,8 +39,6 @@ class Layers(NamedTuple):
     @property
     def legend(self) -> list[str]:
         """What the colour of each layer says of a place."""
-        if self.column == "verdict":
-            return [f"{value} more often" for value in (self.first, self.second)]
         return [f"denser in {name}" for name in (self.first, self.second)]
 
 
@@ -51,14 +49,15 @@ class Difference(NamedTuple):
     """The first layer's density less the second's, by cell, and which cells differ by more than
     chance; both of shape (CELLS, CELLS).
 
-    `shares`: the first layer's share of both layers' texts, the lowest and the highest of any place
-    with FLOOR texts or more, and that of the whole map between them.
+    `shares`: the first layer's share of both layers' texts by cell; NaN with less than FLOOR texts
+    around. `whole`: that of all texts.
     """
 
     grid: Grid
     values: np.ndarray
     is_clear: np.ndarray
-    shares: tuple[float, float, float]
+    shares: np.ndarray
+    whole: float
 
 
 def density_difference(
@@ -77,7 +76,8 @@ def density_difference(
     values = _difference(grid, cells, is_first)
     limit = _limit(grid, cells, is_first, _units(points[here], is_first), pooled, seed)
     is_clear = np.abs(values) / pooled > limit
-    return Difference(grid, values, is_clear, _shares(grid, cells, is_first))
+    shares = _shares(grid, cells, is_first)
+    return Difference(grid, values, is_clear, shares, float(is_first.mean()))
 
 
 def topic_shares(points: "pd.DataFrame", first: str, second: str) -> list[dict[str, Any]]:
@@ -107,12 +107,10 @@ def _difference(grid: Grid, cells: np.ndarray, is_first: np.ndarray) -> np.ndarr
     return found
 
 
-def _shares(grid: Grid, cells: np.ndarray, is_first: np.ndarray) -> tuple[float, float, float]:
-    both = grid.density(cells, SIGMA)
-    is_enough = both >= _floor()
-    found = grid.density(cells[is_first], SIGMA)[is_enough] / both[is_enough]
-    whole = float(is_first.mean())
-    return float(found.min(initial=whole)), whole, float(found.max(initial=whole))
+def _shares(grid: Grid, cells: np.ndarray, is_first: np.ndarray) -> np.ndarray:
+    both, first = (grid.density(of, SIGMA) for of in (cells, cells[is_first]))
+    found: np.ndarray = np.where(both >= _floor(), first / np.maximum(both, 1e-12), np.nan)
+    return found
 
 
 def _spread(pooled: np.ndarray, texts: int) -> np.ndarray:

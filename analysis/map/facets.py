@@ -1,23 +1,25 @@
-"""A map with a panel for each language: the largest on top, the others in a row below it. Pure.
+"""A map with a panel for each language: the largest on top, the others in rows below it. Pure.
 
 Texts of different languages lie far apart (most embedding models separate them), so that on one
 map each language has a corner and most of the picture is empty.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from analysis.map.clusters import WORD, main_languages
-from analysis.map.function_words import LANGUAGE_NAMES
+from analysis.map.clusters import WORD, most_common
+from analysis.map.function_words import LANGUAGE_NAMES, language_by_script, languages_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 ENOUGH: Final = 300  # texts of a topic that tell its language
-MIN_SHARE: Final = 0.01  # of the map's texts; a smaller language stays with the largest
+MIN_SHARE: Final = 0.01  # of the map's texts; smaller languages share a panel
+PER_ROW: Final = 4  # panels below the largest
 GAP = 0.04  # between panels, as a share of the largest one's width
 MARGIN = 0.03  # inside a panel, as a share of its sides
 LOWEST = 0.4  # a panel's height over its width, at least
@@ -31,6 +33,11 @@ class Panel(NamedTuple):
     bottom: float
     width: float
     height: float
+
+    def label(self) -> dict[str, object]:
+        """Its name on its upper edge, which no click selects."""
+        x, y = self.left + self.width / 2, self.bottom + self.height
+        return {"name": self.name, "x": x, "y": y, "panel": True}
 
     def pieces(self) -> np.ndarray:
         """Its frame as lines: (4, 4), x0 y0 x1 y1 each."""
@@ -47,10 +54,14 @@ def languages_of_topics(points: "pd.DataFrame") -> dict[str, str]:
         return {}
     found = {}
     for name, texts in points.groupby(points["cluster"].astype(str), sort=True)["text"]:
-        words = (WORD.findall(str(text).casefold()) for text in islice(texts, ENOUGH))
-        codes = main_languages(list(words))
-        found[str(name)] = LANGUAGE_NAMES.get(codes[0], codes[0]) if codes else ""
+        codes = most_common(Counter(filter(None, map(_languages, islice(texts, ENOUGH)))))
+        found[str(name)] = LANGUAGE_NAMES[codes[0]] if codes else ""
     return found
+
+
+def _languages(text: object) -> tuple[str, ...]:
+    found = languages_of(WORD.findall(str(text).casefold()))
+    return found or tuple(filter(None, [language_by_script(str(text))]))
 
 
 def faceted(
@@ -66,10 +77,17 @@ def faceted(
     of_point = points["cluster"].astype(str).map(languages).fillna("").to_numpy(dtype=object)
     names, counts = np.unique(of_point[of_point != ""].astype(str), return_counts=True)
     order = sorted(range(len(names)), key=lambda each: (-counts[each], names[each]))
-    large = [str(names[each]) for each in order if counts[each] >= MIN_SHARE * len(points)]
-    if len(large) < 2:
+    if len(names) < 2:
         return points, []
-    of_point = np.where(np.isin(of_point.astype(str), large), of_point, large[0])
+    ordered = [str(names[each]) for each in order]
+    small = [str(names[each]) for each in order[1:] if counts[each] < MIN_SHARE * len(points)]
+    large = [name for name in ordered if name not in small]
+    of_point[of_point == ""] = ordered[0]
+    if len(small) > 1:
+        large.append(f"other languages ({len(small)})")
+        of_point[np.isin(of_point.astype(str), small)] = large[-1]
+    else:
+        large = ordered
     xy = np.array(points[["x", "y"]], dtype=np.float64)  # of its own: a frame's may be read-only
     heaps = [of_point == name for name in large]
     low, high = ([of(xy[heap], axis=0) for heap in heaps] for of in (np.min, np.max))
@@ -85,11 +103,17 @@ def faceted(
 
 def _laid_out(names: list[str], tallness: list[float]) -> list[Panel]:
     """A panel per name: as wide as there is room, as tall as its heap is, within LOWEST and 1."""
-    others = len(names) - 1
-    width = min(0.5, (1 - GAP * (others - 1)) / others)
+    across = min(PER_ROW, len(names) - 1)
+    width = min(0.5, (1 - GAP * (across - 1)) / across)
     height = width * _between(max(tallness[1:]))
     below = [
-        Panel(name, place * (width + GAP), -GAP - height, width, height)
+        Panel(
+            name,
+            place % across * (width + GAP),
+            -(place // across + 1) * (GAP + height),
+            width,
+            height,
+        )
         for place, name in enumerate(names[1:])
     ]
     return [Panel(names[0], 0.0, 0.0, 1.0, _between(tallness[0])), *below]

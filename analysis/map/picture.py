@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from analysis.figures.figures import CATEGORY_COLOURS, SHADES
-from analysis.map.density import CELLS, density_lines
+from analysis.map.density import CELLS, contour_lines, density_lines
 from analysis.map.difference import (
     COLOURS,
+    FLOOR,
     VERDICTS,
     Difference,
     Layers,
@@ -26,9 +27,8 @@ if TYPE_CHECKING:
 
     from analysis.map.facets import Panel
 
+EDGE_COLOUR: Final = "#808080"
 FRAME_COLOURS = ("#7a8788", "#b5742a", "#5a6fae", "#7d5aa0", "#4c8a5f")
-
-PALE: Final = 0.1  # of the strongest colour: what chance could have made of a kept share
 
 
 def map_payload(
@@ -58,8 +58,12 @@ def map_payload(
         | {"pieces": panel.pieces()}
         for place, panel in enumerate(panels)
     ]
+    difference = density_difference(points, *layers) if layers else None
+    veil, cells = _veil(difference, layers)
+    if difference and layers == VERDICTS and difference.is_clear.any():
+        edges = contour_lines(1.0 * difference.is_clear, 0.5, *difference.grid.centres())
+        lines.append({"name": "beyond chance", "colour": EDGE_COLOUR, "pieces": edges})
     pieces = np.concatenate([each["pieces"] for each in lines] or [np.zeros((0, 4))])
-    veil, cells = _veil(density_difference(points, *layers) if layers else None, layers)
     body = b"".join(
         [
             points["x"].to_numpy("<f4").tobytes(),
@@ -81,7 +85,7 @@ def map_payload(
                 {"name": each["name"], "colour": each["colour"], "pieces": len(each["pieces"])}
                 for each in lines
             ],
-            "labels": labels_of(points),
+            "labels": [panel.label() for panel in panels] + labels_of(points),
             "difference": veil,
             "version": hashlib.sha256(body).hexdigest(),
         }
@@ -116,18 +120,12 @@ def labels_of(points: "pd.DataFrame") -> list[dict[str, Any]]:
 def _veil(
     found: Difference | None, layers: Layers | None
 ) -> tuple[dict[str, Any] | None, np.ndarray]:
-    """The header of a density difference and its cells: -1 to 1, 0 where chance would do.
-
-    The kept share is drawn there, too, but pale: a map where no place differs has one as well.
+    """The header of a difference and its cells: of two corpora -1 to 1, 0 where chance would do; of
+    the kept groups their share, 0 to 1, NaN where too few texts lie.
     """
     if found is None or layers is None:
         return None, np.zeros((0, 0))
     clear = np.where(found.is_clear, found.values, 0.0)
-    cells = _within(clear, 1.0)
-    if layers == VERDICTS:
-        strong = np.sign(cells) * (PALE + (1 - PALE) * np.abs(cells))
-        pale = _within(np.where(found.is_clear, 0.0, found.values), PALE)
-        cells = np.where(found.is_clear, strong, pale)
     header = {
         "cells": CELLS,
         "x": [float(found.grid.x[0]), float(found.grid.x[-1])],
@@ -135,15 +133,20 @@ def _veil(
         "layers": layers.legend,
         "colours": list(COLOURS),
         "clear": [int((clear > 0).sum()), int((clear < 0).sum())],
-        "shares": list(found.shares) if layers == VERDICTS else None,
+        "shares": None,
     }
-    return header, cells
-
-
-def _within(values: np.ndarray, limit: float) -> np.ndarray:
-    """The values, the largest of them at the limit."""
-    highest = float(np.abs(values).max())
-    return limit * values / highest if highest else values
+    if layers != VERDICTS:
+        highest = float(np.abs(clear).max())
+        return header, clear / highest if highest else clear
+    there = found.shares[~np.isnan(found.shares)]
+    low, high = (float(of(there, initial=found.whole)) for of in (np.min, np.max))
+    header |= {
+        "shares": [low, found.whole, high],
+        "layers": [f"{100 * high:.0f} % kept", f"{100 * low:.0f} % kept"],
+        "places": there.size,
+        "floor": FLOOR,
+    }
+    return header, found.shares
 
 
 def coloured(points: "pd.DataFrame", colour_by: str) -> dict[str, str]:

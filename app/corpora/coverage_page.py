@@ -8,6 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from analysis.found.texts import CoverageFound, Stored
+from analysis.map.difference import VERDICTS
 from analysis.map.printed_map import printed_map
 from analysis.request import CoverageStart
 from analysis.text.diversity_tables import COVERED_COLUMNS, compared_rows, share_rows
@@ -217,11 +218,13 @@ def draw_about(found: Stored[CoverageFound], drawn: Drawn) -> None:
     """What the map is of, and its warnings."""
     if circular := analyses.about_map(user, found.result):
         st.warning(plain(circular), icon=":material/sync_problem:")
-    difference = (
-        " · coloured ground: one layer is denser than the other, or more is kept or dropped, by "
-        "more than in any of 19 shuffles of their groups (pale: not beyond them)"
-        * bool(drawn.layers)
-    )
+    difference = ""
+    if drawn.layers == VERDICTS:
+        difference = " · coloured ground: the share kept; a line surrounds where it differs"
+    elif drawn.layers:
+        difference = " · coloured ground: one layer is denser than the other"
+    if drawn.layers:
+        difference += " by more than in any of 19 shuffles of the groups"
     apart = " · distances between panels mean nothing" * drawn.by_language
     st.caption(
         f"{found.result.points:,} texts, {found.result.different:,} distinct · model "

@@ -250,6 +250,7 @@ def draw_live(shown: RunSummary, was_live: bool, with_page: list[SessionUser]) -
         draw_trouble(workers.trouble, live=was_live)
         if was_live and not at.batch:
             draw_time_left(time_left(found, workers.pace, at.shape, at.judged))
+        if was_live:
             draw_lanes(user, run.id)
         if not was_live:
             draw_after_run(found, can_study=at.can_study)

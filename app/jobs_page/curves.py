@@ -160,12 +160,15 @@ def _draw(job_ids: Sequence[int], key: str, names: Mapping[int, str], is_live: b
         smoothing, share = _draw_controls(key)
         lines = {
             name: {
-                names.get(job_id, f"job {job_id}"): of_last(smoothed(each[name], smoothing), share)
+                names.get(job_id, f"job {job_id}"): points
                 for job_id, each in sorted(found.items())
-                if name in each
+                if len(points := of_last(smoothed(each.get(name, []), smoothing), share)) >= LEAST
             }
             for name in ordered
         }
+        if short := [name for name in ordered if not lines[name]]:
+            st.caption(f"{counted(len(short), 'curve')} left out: fewer than {LEAST} steps there.")
+        ordered = [name for name in ordered if lines[name]]
         shown = [name for name in ordered if name in OPEN] or ordered[:1]
         _draw_side_by_side({name: lines[name] for name in shown}, key)
         if rest := {name: lines[name] for name in ordered if name not in shown}:

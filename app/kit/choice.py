@@ -137,6 +137,17 @@ def take_many_from_url(key: str, parameter: str, options: Mapping[str, object]) 
         st.session_state[key] = found
 
 
+def keep_in_url(parameter: str, chosen: Sequence[object]) -> None:
+    """Name what is chosen as `?parameter=A,B` in the URL, for a reload or a link."""
+    wanted = ",".join(map(str, chosen))
+    if wanted == st.query_params.get(parameter, ""):
+        return
+    if wanted:
+        st.query_params[parameter] = wanted
+    else:
+        del st.query_params[parameter]
+
+
 def draw_pages(total: int, *, key: str, rows: int = PAGE_ROWS) -> int:
     """Draw the pager of a list that is longer than a page. Returns the offset.
 

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 import streamlit as st
 
@@ -37,7 +38,7 @@ ABOUT_PARTS = (
     "Goals: following instructions. Guards: ranking that must not fall. Controls, hollow: flips "
     "of the instruction or the query alone; a gain that they share is no joint reading."
 )
-MAX_BENCHMARKS = 4  # of a forest
+MAX_OTHERS = 3  # benchmarks that a forest begins with besides the chosen one
 TITLE_CHARACTERS = 24  # of a line below it: of a phone's 390 px it has two thirds
 Ident = tuple[int, str]  # of an evaluation: its number, which SQLite may give again, and model
 FOLLOWED = {
@@ -109,31 +110,71 @@ def _comparable(base: Evaluation, found: Sequence[Evaluation]) -> list[Evaluatio
     return compared
 
 
+class Compared(NamedTuple):
+    """Paired differences to a base on one benchmark, and the models without one, with reasons."""
+
+    rows: list[Difference]
+    refused: list[str]
+
+
 @st.cache_data(max_entries=64, show_spinner=False)
-def differences_to(
-    store: str, base: Ident, others: tuple[Ident, ...], _actor: Actor
-) -> list[Difference]:
+def differences_to(store: str, base: Ident, others: tuple[Ident, ...], _actor: Actor) -> Compared:
     """The paired differences of evaluations to a base, of those that are like it: computed once."""
     found, *rest = operations.stored(_actor, [ident for ident, _ in (base, *others)])
     reasons = unlike(found, rest)
-    return difference_rows(found, [each for each in rest if each.id not in reasons])
+    refused = [
+        f"{model_name(each.model)} ({', '.join(reasons[each.id])})"
+        for each in rest
+        if each.id in reasons
+    ]
+    return Compared(
+        difference_rows(found, [each for each in rest if each.id not in reasons]), refused
+    )
 
 
-def on_other_benchmarks(
+def other_benchmarks(
     actor: Actor, base: str, models: Collection[str], benchmark: str
-) -> dict[str, list[Difference]]:
-    """{benchmark: the differences of these models to the base}, where both are evaluated on it."""
+) -> dict[str, tuple[Ident, tuple[Ident, ...]]]:
+    """{benchmark: the evaluations of the base and of these models}, where both are evaluated."""
     scores: dict[str, dict[str, Ident]] = {}
     for each in operations.scores(actor):
         if each.benchmark != benchmark and each.model in models and each.evaluation_id is not None:
             scores.setdefault(each.benchmark, {})[each.model] = (each.evaluation_id, each.model)
-    found: dict[str, list[Difference]] = {}
-    for name, of in scores.items():
-        if base in of and len(of) > 1 and len(found) < MAX_BENCHMARKS - 1:
-            others = tuple(each for model, each in of.items() if model != base)
-            if rows := differences_to(store_address(), of[base], others, actor):
-                found[name] = rows
-    return found
+    return {
+        name: (of[base], tuple(each for model, each in of.items() if model != base))
+        for name, of in scores.items()
+        if base in of and len(of) > 1
+    }
+
+
+def draw_others(
+    actor: Actor, base: str, models: Collection[str], benchmark: str
+) -> dict[str, list[Difference]]:
+    """The choice of further benchmarks, their differences, and what the forest leaves out."""
+    there = other_benchmarks(actor, base, models, benchmark)
+    if not there:
+        return {}
+    chosen = st.multiselect(
+        "Further benchmarks",
+        list(there),
+        default=list(there)[:MAX_OTHERS],
+        key=f"evaluations.further.{benchmark}.{base}",
+        help="Those on which the base and another of the models are evaluated.",
+    )
+    compared = {
+        name: differences_to(store_address(), *there[name], actor)
+        for name in there
+        if name in chosen
+    }
+    left = [f"{name} (not chosen)" for name in there if name not in chosen]
+    left += [
+        f"{name}: {', '.join(of.refused) or 'no values per query in common'}"
+        for name, of in compared.items()
+        if of.refused or not of.rows
+    ]
+    if left:
+        st.caption(plain(f"Not in the figure: {'; '.join(left)}."))
+    return {name: of.rows for name, of in compared.items() if of.rows}
 
 
 def part_of(measure: str) -> str:
@@ -247,9 +288,8 @@ def draw_comparison(
     base = by_model[chosen_base]
     user = signed_in_user()
     others = tuple((each.id, each.model) for each in found if each is not base)
-    own = differences_to(store_address(), (base.id, base.model), others, user)
-    compared = {base.benchmark: own}
-    compared |= on_other_benchmarks(user, base.model, chosen, base.benchmark)
+    own = differences_to(store_address(), (base.id, base.model), others, user).rows
+    compared = {base.benchmark: own} | draw_others(user, base.model, chosen, base.benchmark)
     draw_differences(compared, _origin(found, requested), base=model_name(base.model))
     st.caption(METHOD)
     with st.container(horizontal=True):

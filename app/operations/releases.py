@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy.orm import Session
 
-from analysis.files.shared import is_there
+from analysis.files.shared import here, is_there
 from app.access.identity import Actor
 from app.jobs.places import require_no_files
 from app.operations.acting import Launch, reading, writing
 from curation.hub.request import PushStart
-from curation.release.plan import choice_of, with_runs
+from curation.release.plan import PICTURE, choice_of, with_runs
 from curation.release.request import ReleasePlan
 from curation.run.shared_parts import is_unchecked, shared_sentence, stored_shared_parts
 from db.corpus.datasets import get_dataset
@@ -238,6 +238,16 @@ def show(actor: Actor, release_id: int) -> ReleaseShown:
         release = get_release(session, release_id)
         row = _row(release, pushes(session).get(release_id, ()))
     return ReleaseShown.of(row, card=release.card)
+
+
+def picture(actor: Actor, release_id: int) -> bytes | None:
+    """The map on a release's card as a PNG; None where its folder has none, or is not here."""
+    with reading(actor, RIGHT) as session:
+        folder = get_release(session, release_id).path
+    try:
+        return (here(folder) / PICTURE).read_bytes()
+    except OSError:
+        return None
 
 
 def diff(actor: Actor, before: int, after: int) -> ReleaseDiff:

@@ -1,6 +1,5 @@
 """The paper's figures and tables of the data: Table 1, Figures 3 and 6."""
 
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -13,7 +12,7 @@ from analysis.paper.rows import corpus_rows
 from analysis.text.diversity_tables import filter_pairs, filter_rows, table_one
 from app.corpora.diversity import draw_bars
 from app.corpora.stored_analysis import origin_of
-from app.kit.figure import draw_origin, draw_rows, frame_as_csv
+from app.kit.figure import draw_origin, draw_picture, draw_rows, frame_as_csv
 from app.kit.page import draw_empty
 from app.paper import actions
 from app.text.plain import plain
@@ -85,12 +84,7 @@ def draw_coverage(found: Stored[CoverageFound] | None) -> None:
     colour = "corpus" if len(found.result.corpora) > 1 else "role"
     shown, picture = actions.read_map(found, colour)
     by = "corpora" if colour == "corpus" else "roles"
-    coded = b64encode(picture).decode()
-    # `st.image` has no text for screen readers
-    st.html(
-        f'<img alt="Map of the texts, coloured by {by}" style="width: 100%; max-width: 720px" '
-        f'src="data:image/png;base64,{coded}">'
-    )
+    draw_picture(picture, f"Map of the texts, coloured by {by}")
     draw_origin(
         lambda: frame_as_csv(shown),
         origin_of(found),

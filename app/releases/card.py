@@ -6,12 +6,16 @@ from collections.abc import Iterator
 
 import streamlit as st
 
+from app.kit.figure import draw_picture
+from curation.release.plan import PICTURE
+
 HEIGHT = 560
 PROMPT = re.compile(
     r"<details><summary>Prompt <code>(.*?)</code></summary>\n\n"
     r"(`{3,})text\n(.*?)\n\2\n\n</details>\n*",
     re.DOTALL,
 )
+DRAWN = re.compile(rf"^!\[([^\]\n]*)\]\({re.escape(PICTURE)}\)$", re.MULTILINE)
 CODE = r"^(?P<fence>`{3,}).*?^(?P=fence)$|`[^`\n]+`"
 # What the Hub takes as it stands and a page of Streamlit does not.
 OTHERWISE = re.compile(
@@ -22,13 +26,22 @@ OTHERWISE = re.compile(
 
 
 def parts_of(card: str) -> Iterator[tuple[str, str]]:
-    """The card's body in its order: ("", Markdown) or (name of a prompt, its text)."""
+    """The card's body in its order: ("", Markdown), (name of a prompt, its text), or (PICTURE, what
+    the release's picture shows)."""
     _, _, body = card.partition("\n---\n")
     names = iter(PROMPT.split(body))
-    yield "", as_markdown(next(names))
+    yield from _texts_of(next(names))
     for name, _, text, then in zip(names, names, names, names, strict=True):
         yield html.unescape(name), text
-        yield "", as_markdown(then)
+        yield from _texts_of(then)
+
+
+def _texts_of(body: str) -> Iterator[tuple[str, str]]:
+    before, *rest = DRAWN.split(body, maxsplit=1)
+    yield "", as_markdown(before)
+    for about, after in zip(rest[::2], rest[1::2], strict=True):
+        yield PICTURE, about
+        yield "", as_markdown(after)
 
 
 def as_markdown(text: str) -> str:
@@ -44,11 +57,15 @@ def as_markdown(text: str) -> str:
     return OTHERWISE.sub(shown, text).strip()
 
 
-def draw_card(card: str, *, key: str) -> None:
-    """Draw it, under a key of the page's own; the front matter lies behind a click."""
+def draw_card(card: str, *, key: str, picture: bytes | None = None) -> None:
+    """Draw it, under a key of the page's own, with the release's picture in its place; the front
+    matter lies behind a click."""
     with st.container(border=True, height=HEIGHT, key=f"release-card-{key}"):
         for prompt, text in parts_of(card):
-            if prompt:
+            if prompt == PICTURE:
+                if picture is not None:
+                    draw_picture(picture, text)
+            elif prompt:
                 with st.popover(f"Prompt `{prompt.replace('`', ' ')}`"):
                     st.code(text, language=None, wrap_lines=True)
             elif text:

@@ -103,7 +103,7 @@ def draw_release(release: ReleaseShown) -> None:
     again = " again" if release.pushes else ""
     draw_push("release", release.id, f"Push it to the Hub{again}", key="releases")
     st.header("Dataset card", anchor=False)
-    draw_card(release.card, key="made")
+    draw_card(release.card, key="made", picture=releases.picture(user, release.id))
     draw_command(
         f'from datasets import load_dataset\ndata = load_dataset("{release.path}")',
         label="Load it in Python on this server",

@@ -1,5 +1,6 @@
 """The Train page: choose release and settings, start a training, follow it; checkpoints."""
 
+from contextlib import suppress
 from functools import partial
 
 import streamlit as st
@@ -8,7 +9,7 @@ from app.access.session_user import require_permission
 from app.jobs_page.actions import read_job
 from app.jobs_page.card import LIVE, draw_failure, follow_job
 from app.jobs_page.curves import draw_curves
-from app.kit.choice import choose, take_from_url
+from app.kit.choice import choose, keep_in_url, take_from_url, take_many_from_url
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.menu import may_open
 from app.kit.page import (
@@ -102,15 +103,14 @@ def draw_new(names: dict[int, str]) -> None:
         )
 
 
-def with_linked_training(found: list[TrainingRow]) -> list[TrainingRow]:
-    """The latest trainings and the one that the URL names."""
-    watched = st.query_params.get("job", "")
-    if not watched.isdecimal() or int(watched) in {each.id for each in found}:
-        return found
-    try:
-        return [*found, trainings.show(user, int(watched))]
-    except NotFound:
-        return found
+def with_linked_trainings(found: list[TrainingRow]) -> list[TrainingRow]:
+    """The latest trainings and those that the URL names."""
+    linked = [st.query_params.get("job", ""), *st.query_params.get("others", "").split(",")]
+    found = list(found)
+    for job_id in {int(name) for name in linked if name.isdecimal()} - {each.id for each in found}:
+        with suppress(NotFound):
+            found.append(trainings.show(user, job_id))
+    return found
 
 
 def first_watched(found: list[TrainingRow]) -> TrainingRow:
@@ -122,7 +122,7 @@ def draw_watch(found: list[TrainingRow]) -> None:
     """One training and its curves, with those of others for comparison."""
     st.header("Progress", anchor=False)
     above = st.container()
-    names = {each.id: job_name(each) for each in with_linked_training(found)}
+    names = {each.id: job_name(each) for each in with_linked_trainings(found)}
     left, right = st.columns(2)
     with left:
         shown = choose(
@@ -140,6 +140,7 @@ def draw_watch(found: list[TrainingRow]) -> None:
     rest = [job_id for job_id in names if job_id != shown]
     others = []
     if rest:
+        take_many_from_url("train.others", "others", {str(job_id): job_id for job_id in rest})
         others = right.multiselect(
             "Compare with other trainings",
             rest,
@@ -147,6 +148,7 @@ def draw_watch(found: list[TrainingRow]) -> None:
             key="train.others",
             persist_state="session",  # also after another page
         )
+        keep_in_url("others", others)
     if job := follow_job(shown, key="train.job"):
         for each in trained:
             if each.job_id == job.id:

@@ -148,7 +148,7 @@ def _draw_scores(job: Job) -> None:
     control = before.get(INSTRUCTION_CONTROL), after.get(INSTRUCTION_CONTROL)
     if verdict := verdict_text(intervals, job.shown.get("examples") or {}, control):
         st.markdown(plain(verdict))
-    if changed := changes_of(intervals):
+    if changed := changes_of(rows, intervals):
         figure = slopes(changed, ends=("base", "trained"), title="held-out groups and the probe")
         draw_plot(figure, key="train.slopes.figure")
         rows_of = [vars(row) for row in intervals]
@@ -216,17 +216,22 @@ def verdict_text(
     )
 
 
-def changes_of(intervals: Sequence[IntervalRow]) -> list[tuple[Dot, Dot]]:
-    """Each measure before and after."""
-    return [
-        (
-            Dot(name, row.base, known(row.base_low, row.base_high), "base"),
-            Dot(name, row.trained, known(row.trained_low, row.trained_high), "trained"),
-        )
-        for row in intervals
-        if row.base is not None and row.trained is not None
-        for name in (IN_FIGURE.get(row.measure, row.measure),)
-    ]
+def changes_of(
+    rows: Sequence[MeasuredRow], intervals: Sequence[IntervalRow]
+) -> list[tuple[Dot, Dot]]:
+    """Each measure before and after, with the intervals that are stored: a training from before
+    2026-11-29 has none of nDCG, MAP and MRR."""
+    known_of = {row.measure: row for row in intervals}
+    found = []
+    for row in rows:
+        if row.base is not None and row.trained is not None:
+            name = IN_FIGURE.get(row.measure, row.measure)
+            of = known_of.get(row.measure)
+            before = known(of.base_low, of.base_high) if of else None
+            after = known(of.trained_low, of.trained_high) if of else None
+            pair = Dot(name, row.base, before, "base"), Dot(name, row.trained, after, "trained")
+            found.append(pair)
+    return found
 
 
 def _draw_measures(

@@ -12,8 +12,7 @@ from analysis.files.opening import file_sha256
 from analysis.files.rows import MTEB_TASK
 from analysis.files.storage import place_of
 from curation.release.card.croissant import CROISSANT, croissant
-from curation.release.findings import PICTURE
-from curation.release.plan import MANIFEST, read_manifest
+from curation.release.plan import MANIFEST, PICTURE, read_manifest
 from db.errors import NotFound, Refused
 from db.tables import Release
 

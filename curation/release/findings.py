@@ -15,17 +15,17 @@ from analysis.figures.numbers import score
 from analysis.found.runs import LeakageReport
 from analysis.found.texts import ContaminationFound, CoverageFound, DiversityFound
 from analysis.map.coverage import points_frame
+from analysis.map.printed_map import printed_map
 from curation.release.agreement import StudyAgreement, agreement_paragraph
-from curation.release.card.coverage_picture import draw_map
 from curation.release.card.markdown import inline
-from curation.release.plan import ChosenRun, Plan
+from curation.release.plan import PICTURE, ChosenRun, Plan
 from curation.run.leakage import auc_text, is_outdated, leaking_sentence, stored_leakage
 from curation.run.shared_parts import is_unchecked, part_text, stored_shared_parts
 from db.outcome.analyses import analyses_of_dataset
 from db.release.choice import count_rescued
 from db.tables import Analysis
 
-PICTURE = "coverage.png"
+CARD_DOTS_PER_INCH = 200
 
 
 def findings(
@@ -192,7 +192,7 @@ def coverage_picture(session: Session, plan: Plan) -> bytes | None:
     found = _of_run(session, plan.first, "coverage") if len(plan.runs) == 1 else None
     if found is None or found.payload is None:
         return None
-    return draw_map(points_frame(found.payload))
+    return printed_map(points_frame(found.payload), "role", "png", CARD_DOTS_PER_INCH)
 
 
 def _coverage(session: Session, chosen: ChosenRun, *, with_picture: bool) -> str:

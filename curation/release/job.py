@@ -26,10 +26,11 @@ from curation.release.card.facts import CardFacts
 from curation.release.card.front_matter import languages_of
 from curation.release.card.gathering import facts_of
 from curation.release.choice import groups_of
-from curation.release.findings import PICTURE, coverage_picture, model_of_map
+from curation.release.findings import coverage_picture, model_of_map
 from curation.release.parts import has_parts
 from curation.release.plan import (
     MANIFEST,
+    PICTURE,
     Plan,
     is_held_out,
     licences_of,

@@ -22,6 +22,7 @@ from db.shape import Shape
 from db.tables import Dataset, Run, Study
 
 MANIFEST = "release.json"
+PICTURE = "coverage.png"  # the map on the card
 _split_name = lru_cache(maxsize=1024)(split_name)
 TRAIN, TEST = "train", "test"
 HELD_OUT = "_held_out"

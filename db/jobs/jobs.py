@@ -109,6 +109,12 @@ def live_of_run(session: Session, run_id: int) -> list[Job]:
     return [job for job in found if job.config.get("run_id") == run_id]
 
 
+def ids_of_run(session: Session, run_id: int) -> list[int]:
+    """All jobs that work or worked on a run, oldest first."""
+    at_work = Job.kind == "curate", Job.config["run_id"].as_integer() == run_id
+    return list(session.scalars(select(Job.id).where(*at_work).order_by(Job.id)))
+
+
 def count_joined(session: Session) -> int:
     """How many local jobs that join a run are queued or running."""
     is_local = Job.status.in_(("queued", "running")), Job.launcher == LOCAL

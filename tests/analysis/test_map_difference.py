@@ -136,3 +136,21 @@ def test_the_kept_share_differs_where_more_is_kept_and_not_by_chance_alone() -> 
     assert (found.values[found.is_clear & in_heap] > 0).all()
     assert found.is_clear[in_heap].any() and found.is_clear[elsewhere].any()
     assert (found.values[found.is_clear & elsewhere] < 0).all()
+
+
+def test_the_kept_share_of_a_cell_is_kept_over_all_and_none_where_few_texts_lie() -> None:
+    heaps = [
+        pd.DataFrame({"x": at, "y": 0.0, "verdict": ["kept"] * kept + ["dropped"] * (40 - kept)})
+        for at, kept in ((0.0, 30), (10.0, 10))
+    ]
+    alone = pd.DataFrame({"x": [5.0], "y": [9.0], "verdict": ["kept"]})
+    points = pd.concat([*heaps, alone], ignore_index=True).assign(group_id=np.nan)
+    found = density_difference(points, *VERDICTS)
+    assert found is not None
+    shares = [
+        found.shares.ravel()[found.grid.cells_of(np.array([place]))[0]]
+        for place in ((0.0, 0.0), (10.0, 0.0), (5.0, 9.0))
+    ]
+    assert shares[:2] == pytest.approx([0.75, 0.25], abs=1e-3)  # 30 / 40 and 10 / 40
+    assert np.isnan(shares[2])
+    assert found.whole == pytest.approx(41 / 81)

@@ -1,5 +1,7 @@
 """A panel for each language: every point stays, in proportion, inside its own panel."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -7,10 +9,14 @@ import pytest
 
 from analysis.map.coverage import points_frame, to_bytes
 from analysis.map.facets import Panel, faceted, languages_of_topics
+from analysis.map.picture import map_payload
 
 TEXTS = {
     "tea": "what is the best way to make a cup of tea when you have no kettle at home",
     "brot": "wie lange muss man das brot backen und was ist wenn es nicht aufgeht bei der hitze",
+    "cha": "怎样才能在没有水壶的情况下泡好一杯茶，水温应该是多少度",
+    "ocha": "お茶をおいしく淹れるには、お湯の温度を何度にすればよいですか",
+    "shay": "كيف يمكن إعداد كوب من الشاي في المنزل عندما لا يكون لديك إبريق",
     "pan": "por qué no se puede hacer el pan sin la harina y cuánto tiempo hay que esperar",
 }
 
@@ -24,6 +30,8 @@ def points_of(**counts: int) -> pd.DataFrame:
             cluster=name,
             field="text",
             role="text",
+            sign="text",
+            shade=0,
             text=TEXTS[name],
         )
         for place, (name, count) in enumerate(counts.items())
@@ -58,7 +66,7 @@ def boxes_meet(one: Panel, two: Panel) -> bool:
     return across and up
 
 
-@pytest.mark.parametrize("others", [1, 2, 3, 6])
+@pytest.mark.parametrize("others", [1, 2, 3, 6, 9])
 def test_panels_do_not_meet(others: int) -> None:
     counts = [100, *range(90, 90 - others, -1)]
     points = pd.concat(
@@ -73,10 +81,31 @@ def test_panels_do_not_meet(others: int) -> None:
         assert not any(boxes_meet(one, two) for two in panels[place + 1 :])
 
 
-def test_one_language_or_a_few_texts_of_another_make_no_panels() -> None:
+def test_scripts_without_spaces_or_latin_letters_have_their_own_named_panels() -> None:
+    points = points_of(tea=500, cha=60, ocha=50, shay=40)
+    languages = languages_of_topics(points)
+    assert languages == {"tea": "English", "cha": "Chinese", "ocha": "Japanese", "shay": "Arabic"}
+    moved, panels = faceted(points, languages)
+    assert [panel.name for panel in panels] == ["English", "Chinese", "Japanese", "Arabic"]
+    length = int.from_bytes((payload := map_payload(moved, panels=panels))[:4], "little")
+    labels = json.loads(payload[4 : 4 + length])["labels"]
+    assert [each["name"] for each in labels if each.get("panel")] == [
+        panel.name for panel in panels
+    ]
+
+
+def test_small_languages_share_a_panel_that_says_how_many_they_are() -> None:
+    points = points_of(tea=900, brot=60, cha=3, ocha=2, shay=1)
+    _, panels = faceted(points, languages_of_topics(points))
+    assert [panel.name for panel in panels] == ["English", "German", "other languages (3)"]
+    points = points_of(tea=900, cha=3)
+    _, panels = faceted(points, languages_of_topics(points))
+    assert [panel.name for panel in panels] == ["English", "Chinese"]
+
+
+def test_one_language_makes_no_panels() -> None:
     alone = points_of(tea=500)
-    few = points_of(tea=500, brot=3)
-    for points in (alone, few, alone.drop(columns="cluster"), alone.iloc[:0]):
+    for points in (alone, alone.drop(columns="cluster"), alone.iloc[:0]):
         same, panels = faceted(points, languages_of_topics(points))
         assert same is points and panels == []
 

@@ -12,7 +12,7 @@ from analysis.map.clusters import cluster_names, cluster_points, nearest_texts, 
 from analysis.map.coverage import add_points, with_marks
 from analysis.map.density import CELLS, contour_lines, density_lines, smoothed
 from analysis.map.difference import VERDICTS, Layers
-from analysis.map.picture import PALE, map_payload, point_hover
+from analysis.map.picture import map_payload, point_hover
 from app.corpora.map.canvas.card import rows_inside
 
 POINTS = with_marks(
@@ -355,30 +355,26 @@ def test_the_kept_share_is_a_ground_of_its_own() -> None:
     points["verdict"] = np.where(points["x"] > points["x"].median(), "kept", "dropped")
     points.loc[:20, "verdict"] = "waiting"
     header, *_ = unpacked(map_payload(points, layers=VERDICTS))
-    assert header["difference"]["layers"] == ["kept more often", "dropped more often"]
+    assert header["lines"][-1]["name"] == "beyond chance"
     assert min(header["difference"]["clear"]) > 50
     low, whole, high = header["difference"]["shares"]
+    assert header["difference"]["layers"] == [f"{100 * n:.0f} % kept" for n in (high, low)]
     assert low < 0.1 and high > 0.9 and whole == pytest.approx(0.5, abs=0.03)
     points["verdict"] = "kept"
     assert unpacked(map_payload(points, layers=VERDICTS))[0]["difference"] is None
 
 
-def test_a_kept_share_within_chance_is_drawn_pale_with_its_scale() -> None:
+def test_a_kept_share_within_chance_is_heat_without_a_line() -> None:
     points = many(400)
     points["verdict"] = np.where(np.arange(400) % 16, "kept", "dropped")
     payload = map_payload(points, layers=VERDICTS)
     header, *_ = unpacked(payload)
-    assert header["difference"]["clear"] == [0, 0]
+    assert header["difference"]["clear"] == [0, 0] and not header["lines"]
     cells = np.frombuffer(payload[-400 * 2 - CELLS**2 * 4 : -400 * 2], "<f4")
-    assert np.abs(cells).max() == pytest.approx(PALE, abs=1e-6)
     low, whole, high = header["difference"]["shares"]
     assert low < whole < high <= 1 and whole == pytest.approx(375 / 400)
-    points["verdict"] = np.where(points["x"] > points["x"].median(), "kept", "dropped")
-    payload = map_payload(points, layers=VERDICTS)
-    assert any(unpacked(payload)[0]["difference"]["clear"])
-    cells = np.abs(np.frombuffer(payload[-400 * 2 - CELLS**2 * 4 : -400 * 2], "<f4"))
-    stronger = np.sort(cells[cells > PALE + 1e-6])
-    assert len(stronger) == sum(unpacked(payload)[0]["difference"]["clear"]) and stronger[-1] == 1
+    assert (np.nanmin(cells), np.nanmax(cells)) == pytest.approx((low, high))
+    assert header["difference"]["places"] == np.isfinite(cells).sum() < CELLS**2
     points["corpus"] = np.where(np.arange(400) % 16, "one", "two")
     of_corpora = map_payload(points, layers=Layers("one", "two"))
     assert unpacked(of_corpora)[0]["difference"]["shares"] is None

@@ -1,11 +1,14 @@
 """Maps, diversity and pages of a run name its texts as its own shape does."""
 
-import io
+import re
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, cast
 from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from curation_runs import add_dataset, run_curation
 from openai_server import Server
@@ -15,11 +18,12 @@ from analysis.figures.figures import SHADES
 from analysis.files.corpora import Corpus, load_corpora
 from analysis.map.coverage import points_frame, points_table, to_bytes
 from analysis.map.picture import coloured, point_hover
+from analysis.map.printed_map import printed_map
 from analysis.text.diversity import describe_corpus
 from analysis.text.diversity_tables import number_rows
 from app.groups.group import draw_listed, draw_triplets
 from curation.recipe.recipe import load_recipe
-from curation.release.card import coverage_picture
+from curation.release import findings
 from db.corpus.browsing import texts_with
 from db.run.group_detail import get_group
 from db.store.store import Store
@@ -69,17 +73,18 @@ def test_a_map_names_and_colours_the_texts_of_the_runs_shape(
     assert (points["group_id"][row], "N", "passage") in found
 
 
-def test_a_maps_picture_on_a_card_has_the_colours_of_the_shape(
+def test_a_maps_picture_on_a_card_is_the_printed_map_of_its_points(
     sqlite_store: Store, run_id: int
 ) -> None:
-    from PIL import Image
-
-    picture = coverage_picture.draw_map(points_of(corpus_of(sqlite_store, run_id)))
-    pixels = np.asarray(Image.open(io.BytesIO(picture)).convert("RGB")).reshape(-1, 3)
-    there = {"#" + bytes(each).hex() for each in np.unique(pixels, axis=0).astype(np.uint8)}
-    of = coverage_picture.SHADES
-    assert {of["instruction"][0], of["query"][0], *of["passage"][:2]} <= there
-    assert not {of["passage"][2], of["query"][1]} & there
+    """One painter, one description: the colours are those of `coloured`, for all kinds of sight."""
+    points = points_of(corpus_of(sqlite_store, run_id))
+    picture = printed_map(points, "role", "svg").decode()
+    assert set(coloured(points, "role").values()) <= set(re.findall("#[0-9a-f]{6}", picture))
+    with sqlite_store.read() as session, patch.object(findings, "_of_run") as of_run:
+        of_run.return_value.payload = to_bytes(pa.Table.from_pandas(points))
+        plan = SimpleNamespace(runs=[1], first=None)
+        drawn = findings.coverage_picture(session, cast(Any, plan))
+    assert drawn == printed_map(points, "role", "png", findings.CARD_DOTS_PER_INCH)
 
 
 def test_diversity_has_a_row_for_each_text_of_the_shape(sqlite_store: Store, run_id: int) -> None:

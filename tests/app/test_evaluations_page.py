@@ -282,6 +282,47 @@ def test_one_forest_has_every_benchmark_of_the_two_models_with_guards_apart(
     assert "Controls, hollow" in words(at)
 
 
+def test_benchmarks_that_the_forest_leaves_out_are_named_with_the_reason_and_can_be_chosen(
+    sqlite_store: Store,
+) -> None:
+    values = {f"q{n}": {"ndcg@10": n / 20} for n in range(12)}
+    other = json.loads(json.dumps(RECORD)) | {"template": "another"}
+    with sqlite_store.write() as session:
+        for benchmark in ("first", "two", "three", "four", "five", "unlike"):
+            for model in ("bm25", "models/mine"):
+                is_other = benchmark == "unlike" and model != "bm25"
+                record_evaluation(
+                    session,
+                    model=model,
+                    benchmark=benchmark,
+                    metrics=METRICS,
+                    per_query={
+                        query: {"ndcg@10": value["ndcg@10"] + 0.1 * (model != "bm25")}
+                        for query, value in values.items()
+                    },
+                    questions={query: {"cluster": query, "scored": True} for query in values},
+                    record=other if is_other else RECORD,
+                )
+        session.commit()
+    at = open_page("evaluations")
+    at.selectbox(key="evaluations.chosen").set_value("first").run()
+    at.selectbox(key="evaluations.base").set_value("bm25").run()
+    assert not at.exception
+    further = at.multiselect(key="evaluations.further.first.bm25")
+    assert set(further.options) == {"two", "three", "four", "five", "unlike"}
+    (left,) = [each.value for each in at.caption if "Not in the figure" in each.value]
+    (rows,) = [table.value for table in at.dataframe if "verdict" in table.value]
+    for name in further.options:
+        assert (name in left) != (name in set(rows["benchmark"])), name
+    further.set_value(["unlike", "five"]).run()
+    assert not at.exception
+    (left,) = [each.value for each in at.caption if "Not in the figure" in each.value]
+    (rows,) = [table.value for table in at.dataframe if "verdict" in table.value]
+    assert set(rows["benchmark"]) == {"first", "five"}
+    left = left.replace("\\", "")
+    assert "unlike: models/mine" in left and "template" in left and "two" in left
+
+
 def test_a_benchmark_is_evaluated_by_name_with_some_of_its_tasks(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,9 +4,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from api_world import PASSWORD, ApiWorld, make_api_world
+from records_world import make_run
 
+from app.operations.overview.goto import KINDS
 from db.store.store import Store
-from db.tables import Dataset, Run, utc_now
+from db.tables import Dataset, Recipe, Run, utc_now
 
 Found = list[dict[str, str]]
 
@@ -55,6 +57,22 @@ def test_a_kind_alone_or_before_a_number_lists_rows_of_this_kind(world: ApiWorld
     assert {one["kind"] for one in rows(ask(world, "cora", "dataset MIN"))} == {"Dataset"}
     assert rows(ask(world, "cora", "group")) == []  # too many to list
     assert rows(ask(world, "ann", "run")) == []
+
+
+def test_a_run_is_found_by_its_recipe_connection_and_models(store: Store) -> None:
+    number = make_run(store)
+    with store.write() as session:
+        run = session.get_one(Run, number)
+        run.server = {"connection": "lab-server", "kind": "compatible", "url": "http://lab/v1"}
+        run.models = {"validation": {"model": "meta/llama-9b", "sha256": "abc123"}}
+        session.get_one(Recipe, run.recipe_id).name = "my-recipe"
+        session.commit()
+    (read,) = [read for kind, _, read in KINDS if kind == "Run"]
+    with store.read() as session:
+        for typed in ("my-recipe", "LAB-SERVER", "llama-9"):
+            (found,) = read(session, typed, None)
+            assert found.parameters["run"] == str(number) and "my-recipe" in found.label
+        assert read(session, "abc123", None) == read(session, "validation", None) == []
 
 
 def test_what_lists_hide_is_not_found(world: ApiWorld) -> None:

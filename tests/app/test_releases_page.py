@@ -1,5 +1,6 @@
 """The Releases page: live counts, the preview that writes nothing, and where a release went."""
 
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.releases.card import parts_of
 from curation.release.card.markdown import fenced
+from curation.release.plan import PICTURE
 from db.jobs import jobs
 from db.review.reviews import approve_group, reject_group
 from db.store.store import Store
@@ -189,6 +191,23 @@ def test_the_card_is_rendered_with_prompts_and_metadata_on_request(
     assert (tmp_path / "out" / "README.md").read_text().strip() in [each.value for each in at.code]
     popovers = [each.proto.popover.label for each in at.get("popover")]
     assert "The file as it is, with its metadata (YAML)" in popovers
+
+
+def test_the_card_has_its_picture_where_the_release_has_one(
+    sqlite_store: Store, home: Path, tmp_path: Path
+) -> None:
+    make_run(sqlite_store)
+    export(sqlite_store, tmp_path / "out")
+    with sqlite_store.write() as session:
+        (release,) = session.scalars(select(Release))
+        release.card += f"\n\n![Map of the texts by role]({PICTURE})\n"
+        session.commit()
+    assert not [each for each in opened(sqlite_store).get("html") if "<img" in each.proto.body]
+    (tmp_path / "out" / PICTURE).write_bytes(b"a picture")
+    at = opened(sqlite_store)
+    assert not at.exception
+    (image,) = [each.proto.body for each in at.get("html") if "<img" in each.proto.body]
+    assert b64encode(b"a picture").decode() in image and 'alt="Map of the texts by role"' in image
 
 
 HOSTILE = "</details> $x$ :material/home: ![a](http://x/y.png)\n````\n# head\n[l](http://x)"

@@ -20,7 +20,7 @@ from app.curate.outcome import run_sentence
 from curation.recipe import recipe
 from curation.recipe.prices import Price, load_prices
 from curation.run.starting import recipe_of, start_run
-from db.jobs.jobs import list_jobs, record_metrics
+from db.jobs.jobs import enqueue_job, list_jobs, record_metrics
 from db.run.batches import create_batch, end_batch, mark_submitted
 from db.run.comparison import changed_pairs, count_shared, differing_settings, shared_funnels
 from db.run.position_bias import PlaceCount
@@ -112,6 +112,29 @@ def test_a_run_at_work_has_a_lane_per_stage(sqlite_store: Store, running: int) -
         first = by_stage[STAGES[0].capitalize()]
         assert first[0] == 0 and sum(first) == 40 and len(first) >= 4
         assert sum(by_stage[STAGES[-1].capitalize()]) == 4
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_lanes_keep_what_came_before_a_resume_and_a_batch_run_has_them(
+    sqlite_store: Store, running: int, batch: bool
+) -> None:
+    name = f"{ANSWERS}{STAGES[0]}"
+    with sqlite_store.write() as session:
+        (job,) = list_jobs(session, kind="curate")
+        for step, count in ((10, 20.0), (20, 30.0), (100, 0.0), (110, 7.0), (120, 15.0)):
+            record_metrics(session, job.id, step, {name: count})
+        earlier = enqueue_job(session, "curate", {"run_id": running})
+        earlier.status = "done"
+        record_metrics(session, earlier.id, 15, {name: 4.0})
+        other = enqueue_job(session, "curate", {"run_id": running + 1})
+        record_metrics(session, other.id, 15, {name: 99.0})
+        run = get_run(session, running)
+        job.started_at = run.created_at + timedelta(seconds=95)  # the second time
+        run.batch = batch
+        session.commit()
+    (lanes,) = open_page("curate").get("plotly_chart")
+    (drawn,) = json.loads(lanes.proto.spec)["data"]
+    assert sum(dict(zip(drawn["y"], drawn["z"], strict=True))[STAGES[0].capitalize()]) == 49
 
 
 def test_a_cancelled_run_says_so(sqlite_store: Store, running: int) -> None:

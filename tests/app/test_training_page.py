@@ -330,6 +330,21 @@ def test_a_watched_training_shows_its_batch_and_where_its_probes_stand(
     assert rows[0]["Rank under the contrasting one"].tolist() == ["2 → 5"]
 
 
+def test_no_curve_is_drawn_of_fewer_than_three_points(sqlite_store: Store) -> None:
+    with sqlite_store.write() as session:
+        job = jobs.enqueue_job(session, "train", {"settings": {"seed": 1}})
+        job.status = "done"
+        for step in range(1, 11):
+            jobs.record_metrics(session, job.id, step, {"loss": 1 / step})
+        session.commit()
+    at = open_page("train")
+    assert len(at.get("plotly_chart")) == 1
+    at.segmented_control("train.curves.part").set_value("Last tenth").run()
+    assert not at.exception and not at.get("plotly_chart"), "two points"
+    at.segmented_control("train.curves.part").set_value("Last half").run()
+    assert len(at.get("plotly_chart")) == 1
+
+
 def test_folded_figures_come_once_they_are_opened(sqlite_store: Store) -> None:
     """Drawn with the page, they made an empty browser wait for 0.4 s more."""
     fill(sqlite_store)
@@ -418,6 +433,9 @@ def test_any_training_can_be_watched_by_the_page_and_by_its_address(sqlite_store
     at.switch_page(page_path("home")).run()
     at.switch_page(page_path("train")).run()
     assert at.multiselect("train.others").value == [21, 20], "what is compared stays pinned"
+    assert at.query_params["others"] == "21,20"
+    linked = open_page("train", job="3", others="1,5")
+    assert not linked.exception and linked.multiselect("train.others").value == [1, 5]
     at.selectbox("train.watched").set_value("21").run()
     assert not at.exception and at.multiselect("train.others").value == [20]
 

@@ -6,9 +6,9 @@ from streamlit.testing.v1 import AppTest
 
 from app.cli.trainings import _trained
 from app.models.verdict import shared_with_control
-from app.training.watched import verdict_text
+from app.training.watched import changes_of, verdict_text
 from trainer.evaluate.intervals import ranked_over
-from trainer.report.scored import interval_rows
+from trainer.report.scored import interval_rows, score_rows
 
 RESULT = {
     "checkpoint_id": 1,
@@ -109,3 +109,22 @@ def test_a_gain_that_the_instruction_alone_has_too_is_told_as_such(
     said = verdict_text(interval_rows({"held_out": held_out}), {}, control)
     assert "clearly higher." in said
     assert ("by the instruction alone, it gained" in said) == shares
+
+
+def test_the_slope_chart_has_all_measures_with_the_intervals_that_are_known() -> None:
+    result = {
+        "held_out": {
+            "groups": 9,
+            "before": {"strict": 0.5, "ndcg@10": 0.4, "map": 0.3, "mrr": 0.2},
+            "after": {"strict": 0.75, "ndcg@10": 0.6, "map": 0.4, "mrr": 0.3, "p-mrr": None},
+            "intervals": {
+                "before": {"strict": [0.25, 0.75], "ndcg@10": [0.3, 0.5]},
+                "after": {"strict": [0.5, 0.9], "ndcg@10": [0.5, 0.7]},
+            },
+        }
+    }
+    found = changes_of(score_rows(result), interval_rows(result))
+    assert len(found) == 4, "strict, nDCG@10, MAP and MRR"
+    by_end = {after.value: (before.interval, after.interval) for before, after in found}
+    assert by_end[0.6] == ((0.3, 0.5), (0.5, 0.7)) and by_end[0.75][0] == (0.25, 0.75)
+    assert by_end[0.4] == by_end[0.3] == (None, None)

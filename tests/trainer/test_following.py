@@ -209,6 +209,7 @@ def test_a_training_keeps_every_measure_of_its_held_out_groups_with_a_paired_gai
     done = train(claim(sqlite_store, config))
     held_out = done["held_out"]
     measures = {"strict", "instruction-flip", "query-flip", "sicr", "wise", "plain-ndcg@10"}
+    measures |= {"ndcg@10", "map", "mrr"}
     assert measures <= held_out["gain"].keys() & held_out["intervals"]["after"].keys()
     card = (Path(done["path"]) / "README.md").read_text()
     for name in measures:

@@ -1,7 +1,7 @@
 """Means of the measures of instruction following, each with its interval over clusters, and what
 their ranks are over."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analysis.figures.means import Mean, cluster_mean
@@ -11,9 +11,11 @@ from trainer.evaluate.following import FOLLOWING, INSTRUCTION_FLIP, ON_GROUPS, S
 from trainer.evaluate.measures.among_all import AMONG_ALL, PLAIN_NDCG
 from trainer.evaluate.measures.compliance import SICR, WISE
 
-NO_SHARES = (WISE, P_MRR, PLAIN_NDCG)
+RANKING = ("ndcg@10", "map", "mrr")
+NO_SHARES = (WISE, P_MRR, PLAIN_NDCG, *RANKING)
 ROBUSTNESS = "robustness@10"
 MEASURED = (*ON_GROUPS, STABILITY, SICR, WISE, P_MRR, ROBUSTNESS)
+OF_TRAINING = (*MEASURED, *RANKING)  # before and after it
 GROUP_PASSAGES = "the group's 3 passages"
 HELD_OUT_INTERVALS = (
     "95 % intervals, groups that share a query as one cluster; a gain is paired. Strict accuracy "
@@ -21,11 +23,13 @@ HELD_OUT_INTERVALS = (
 )
 
 
-def following_means(per_query: Scores, questions: Questions) -> dict[str, Mean]:
+def following_means(
+    per_query: Scores, questions: Questions, measures: Sequence[str] = MEASURED
+) -> dict[str, Mean]:
     """{measure: its mean} of those that any query has, the headline of held-out groups first."""
     found = {
         name: cluster_mean(per_query, name, questions, is_share=name not in NO_SHARES)
-        for name in MEASURED
+        for name in measures
     }
     return {name: of for name, of in found.items() if of is not None}
 

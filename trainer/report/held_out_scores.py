@@ -23,7 +23,12 @@ from trainer.evaluate.following import (
     MAX_BASE_FLIP,
     bm25_following,
 )
-from trainer.evaluate.intervals import MEASURED, about_questions, following_means
+from trainer.evaluate.intervals import (
+    MEASURED,
+    OF_TRAINING,
+    about_questions,
+    following_means,
+)
 from trainer.evaluate.scoring import score_model, scoring_precision, summary
 from trainer.loop.precision import uses_bf16
 from trainer.probe import natural
@@ -197,7 +202,7 @@ class HeldOutScores:
                 found["gain"] = gains(
                     self.per_query["before"],
                     self.per_query["after"],
-                    MEASURED,
+                    OF_TRAINING,
                     about_questions(self.benchmark),
                 )
             found["notes"] = self._notes()
@@ -242,7 +247,8 @@ class HeldOutScores:
         if when != "now":
             self.of_groups[when] = list(scores.of_groups.values())  # in the order of the groups
             self.per_query[when] = scores.per_query
-            means = following_means(scores.per_query, about_questions(self.benchmark))
+            questions = about_questions(self.benchmark)
+            means = following_means(scores.per_query, questions, OF_TRAINING)
             self.intervals[when] = {name: (of.low, of.high) for name, of in means.items()}
         found = summary(scores.metrics)
         curves = {

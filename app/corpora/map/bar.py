@@ -112,8 +112,9 @@ def draw_view(found: Stored[CoverageFound], points: "pd.DataFrame", languages: i
                 index=options.index(first),
                 format_func=ground_name,
                 key=f"coverage.layers-{found.id}",
-                help="Kept share: blue where more groups are kept than elsewhere, orange where "
-                "fewer, pale where chance could have done it. Two layers: coloured where one is "
+                help="Kept share: kept of all texts at a place, from orange (lowest) to blue "
+                "(highest), where 5 texts or more lie; a line surrounds what differs from the "
+                "whole by more than chance. Two layers: coloured where one is "
                 "denser than the other by more than in any of 19 shuffles of the groups.",
             )
     return Drawn(colour, contours, layers, by_language)

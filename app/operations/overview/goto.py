@@ -3,15 +3,18 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, or_, select
+from sqlalchemy import JSON, ColumnElement, column, func, or_, select
+from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from app.access.identity import Actor
 from app.access.permissions import NEEDS
 from app.operations.acting import reading
 from app.operations.overview.frame import MAX_DIGITS
 from db.rows import Row
-from db.tables import Dataset, Group, Release, Run, Study
+from db.tables import Dataset, Group, Recipe, Release, Run, Study
 
 EACH: Final = 5  # rows of a kind
 MAX_TEXT: Final = 80
@@ -26,12 +29,14 @@ class Place(Row):
     parameters: dict[str, str]
 
 
+Named = InstrumentedAttribute[str] | ColumnElement[str]
 Read = Callable[[Session, str, int | None], list[Place]]
 
 
 def places(actor: Actor, typed: str) -> list[Place]:
     """Datasets, runs, studies, releases and a group with this text in their name or this number,
-    the newest first; of each kind what the actor may open.
+    the newest first; of each kind what the actor may open. A run is named by its recipe, provider,
+    connection, models and dataset.
 
     `run 12`, `studies` and `release v2` are of that kind alone.
     """
@@ -52,7 +57,7 @@ def places(actor: Actor, typed: str) -> list[Place]:
 
 
 def _named(
-    name: InstrumentedAttribute[str], ident: InstrumentedAttribute[int], text: str, number: Any
+    name: Named, ident: InstrumentedAttribute[int], text: str, number: Any
 ) -> ColumnElement[bool]:
     named = name.icontains(text, autoescape=True)
     return named if number is None else or_(ident == number, named)
@@ -74,8 +79,8 @@ def _of(
     kind: str,
     table: Any,
     view: str,
-    name: InstrumentedAttribute[str],
-    *others: InstrumentedAttribute[str],
+    name: Named,
+    *others: Named,
 ) -> Read:
     """Rows of a table by what names them, in their dataset; no run that lists hide."""
 
@@ -127,8 +132,34 @@ def _group(session: Session, text: str, number: int | None) -> list[Place]:
     ]
 
 
+RECIPE: Final = select(Recipe.name).where(Recipe.id == Run.recipe_id).scalar_subquery()
+
+
+class Entries(FunctionElement[Any]):
+    """The entries of a JSON object: json_each, of PostgreSQL's binary kind jsonb_each."""
+
+    name, inherit_cache = "json_each", True
+
+
+@compiles(Entries, "sqlite")
+def _on_sqlite(found: Entries, compiler: SQLCompiler, **given: Any) -> str:
+    return f"json_each({compiler.process(found.clauses, **given)})"
+
+
+@compiles(Entries, "postgresql")
+def _on_postgresql(found: Entries, compiler: SQLCompiler, **given: Any) -> str:
+    return f"jsonb_each({compiler.process(found.clauses, **given)})"
+
+
+OF_TASK: Final = Entries(Run.models).table_valued(column("value", JSON))
+RUN: Final[Sequence[Named]] = (
+    RECIPE + " · " + Run.provider,
+    Dataset.name,
+    Run.server["connection"].as_string(),
+    select(func.aggregate_strings(OF_TASK.c.value["model"].as_string(), " ")).scalar_subquery(),
+)
 KINDS: Final[Sequence[tuple[str, str, Read]]] = (
-    ("Run", "curate", _of("Run", Run, "curate", Run.provider, Dataset.name)),
+    ("Run", "curate", _of("Run", Run, "curate", *RUN)),
     ("Dataset", "curate", _datasets),
     ("Study", "studies", _of("Study", Study, "studies", Study.name)),
     ("Release", "export", _of("Release", Release, "releases", Release.name)),

@@ -173,32 +173,31 @@ def progress(actor: Actor, run: RunSummary, *, is_live: bool) -> RunProgress:
 
 
 def answers_over_time(actor: Actor, run_id: int) -> StageAnswers:
-    """The answers that the workers of now stored, in at most LANES equal intervals."""
+    """The answers that all workers of the run stored, also before it was resumed, in at most LANES
+    equal intervals."""
     with reading(actor, RIGHT) as session:
         created = get_run(session, run_id).created_at
-        live = {
-            job.id: int(((job.started_at or created) - created).total_seconds())
-            for job in jobs.live_of_run(session, run_id)
-        }
         names = [f"{ANSWERS}{stage}" for stage in STAGES]
-        found = jobs.metric_series(session, list(live), names=names, max_points=LANES)
+        at_work = jobs.ids_of_run(session, run_id)
+        found = jobs.metric_series(session, at_work, names=names, max_points=LANES)
     points = [
-        (stage, [(0, 0.0), *(point for point in series.get(name, ()) if point[0] >= live[job_id])])
-        for job_id, series in found.items()
+        (stage, [(0, 0.0), *series.get(name, ())])
+        for series in found.values()
         for stage, name in zip(STAGES, names, strict=True)
     ]
     steps = [step for _, series in points for step, _ in series[1:]]
     if not steps:
         return StageAnswers((), {})
-    first = min(live.values())
+    first = min(steps) - LANE_SECONDS
     width = max(LANE_SECONDS, (max(steps) - first) / LANES)
     size = math.ceil((max(steps) - first) / width) or 1
     counts = {stage: [0] * size for stage in STAGES}
     for stage, series in points:
         for (_, before), (step, after) in pairwise(series):
             place = min(size - 1, int((step - first) / width))
-            # not below 0: a group that ends while they are counted may be missed once
-            counts[stage][place] += max(0, round(after - before))
+            # a job that was resumed counts from 0 again; a group that ends while they are counted
+            # may be missed once
+            counts[stage][place] += round(after if after < before / 2 else max(0, after - before))
     ends = (created + timedelta(seconds=first + width * (place + 1)) for place in range(size))
     return StageAnswers(tuple(ends), counts)
 

@@ -137,7 +137,7 @@ class MapCard extends MapView {
 
   nameAt([x, y]) {
     const holds = (box) => box.left <= x && x <= box.right && box.top <= y && y <= box.bottom;
-    return this.named?.find(holds)?.name;
+    return this.named?.find((each) => !each.panel && holds(each))?.name;
   }
 
   stop() {

@@ -14,7 +14,7 @@ function drawNames(context, labels, view, width, height, [ground, ink]) {
   context.textAlign = "center";
   context.textBaseline = "middle";
   context.lineJoin = "round";
-  for (const { name, x, y } of labels) {
+  for (const { name, x, y, panel } of labels) {
     const [at, py] = [(x - view.x) * view.scale + width / 2, (view.y - y) * view.scale + height / 2];
     if (at < 0 || at > width || py < 0 || py > height) continue;
     const shown = name.length > NAME_LENGTH ? name.split(" / ")[0] : name;
@@ -22,6 +22,7 @@ function drawNames(context, labels, view, width, height, [ground, ink]) {
     const px = Math.max(half, Math.min(width - half, at)); // whole, also near an edge
     const box = {
       name,
+      panel,
       left: px - half,
       right: px + half,
       top: py - NAME_HEIGHT / 2,

@@ -197,7 +197,8 @@ function rgb(colour) {
   return [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
 }
 
-// The difference of two layers as a picture of one pixel per cell, upper row first.
+// The difference of two layers, or the kept share as heat from the lowest to the highest, as a
+// picture of one pixel per cell, upper row first.
 function veilOf({ difference, cells }) {
   const side = difference.cells;
   const colours = difference.colours.map(rgb);
@@ -208,8 +209,11 @@ function veilOf({ difference, cells }) {
   cells.forEach((value, cell) => {
     const [column, row] = [Math.floor(cell / side), side - 1 - (cell % side)];
     const at = 4 * (row * side + column);
-    image.data.set(colours[value > 0 ? 0 : 1], at);
-    image.data[at + 3] = 255 * VEIL * Math.sqrt(Math.abs(value));
+    if (Number.isNaN(value)) return;
+    const [low, , high] = difference.shares ?? [];
+    const part = difference.shares ? (value - low) / (high - low || 1) : Number(value > 0);
+    image.data.set(colours[1].map((side, each) => side + part * (colours[0][each] - side)), at);
+    image.data[at + 3] = 255 * VEIL * (difference.shares ? 1 : Math.sqrt(Math.abs(value)));
   });
   context.putImageData(image, 0, 0);
   return canvas;

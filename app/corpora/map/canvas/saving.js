@@ -13,7 +13,7 @@ function legendOf(painter) {
   ];
 }
 
-// What the colours of a difference mean that are on the map; a kept share has both, if pale.
+// What the colours of a difference mean that are on the map; a kept share has both.
 function denserIn(difference) {
   if (!difference) return [];
   const { layers, colours, clear, shares } = difference;

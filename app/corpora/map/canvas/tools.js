@@ -141,15 +141,16 @@ class MapTools {
     if (data.difference) this.note(data.difference);
   }
 
-  // The scale of the kept share, and what chance could have made.
-  note({ shares, clear }) {
+  // What the kept share counts, and what chance could have made.
+  note({ shares, clear, places, floor }) {
     const notes = [];
     if (shares) {
-      const [low, whole, high] = shares.map((share) => Math.round(100 * share));
-      notes.push(`Kept: ${whole} % of these texts, ${low} to ${high} % by place.`);
+      notes.push(
+        `Ground: kept of all texts there; ${Math.round(100 * shares[1])} % of the map.`,
+        `${places.toLocaleString("en")} cells with ${floor} texts or more around.`,
+      );
     }
     if (!clear.some(Boolean)) notes.push("No place differs beyond chance.");
-    else if (shares) notes.push("Pale: within chance.");
     if (notes.length) this.legend.append(make("span", "note", notes.join(" ")));
   }
 
