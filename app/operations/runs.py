@@ -581,7 +581,7 @@ def show(actor: Actor, run_id: int) -> RunShown:
             unanswered_usd=workers.unanswered_usd,
             died_in_flight=workers.died_in_flight,
             workers=workers.alive,
-            waiting=workers.trouble.waiting(),
+            waiting=workers.trouble.waiting() or workers.without_place(),
             shared_parts=stored_shared_parts(session, run_id),
             unchecked=is_unchecked(session, run_id),
             dependents=tuple(dependents(session, target_of(session, run_id=run_id))),

@@ -245,6 +245,7 @@ class Worker:
         self._spent_before_usd, self._answered_usd = plan.run.spent_usd, 0.0
         self._of_others = Counter[str]()  # calls of those that worked since this one began
         self._total = self._finished = self._kept = 0
+        self._idle = ""  # workers without a place
 
     async def work(self) -> None:
         """Claim groups and process them until none is open, or until stopped."""
@@ -656,7 +657,8 @@ class Worker:
 
     def _estimate(self, session: Session) -> str:
         """The time left, and what the run's workers did together by now."""
-        pace = worker_totals(session, self._run_id).pace
+        totals = worker_totals(session, self._run_id)
+        pace, self._idle = totals.pace, totals.without_place()
         now = shared_funnel(session, self._run_id, self._owner)
         # not back to before what this worker finished since
         self._finished, self._kept = max(self._finished, now.finished), max(self._kept, now.kept)
@@ -676,6 +678,8 @@ class Worker:
         ]
         if spent := self._spent_before_usd + self._answered_usd:
             parts.append(f"${spent:.4f} spent")
+        if self._idle:
+            parts.append(self._idle)
         trouble = self._provider.state().trouble
         if waiting := trouble.waiting():
             parts.append(waiting)
