@@ -8,11 +8,18 @@
 - `some_garbled`: every third line of the output is cut in the middle;
 - `some_expire`: the batch expires; every third call was not made;
 - `quota`: every third call says that the quota is spent.
+
+`outages` are what happens to the next requests of each of STEPS, one each, in order: a status;
+`cut`; `page`, a proxy's page under status 200; `lost`, the request is served and the answer to it
+cut, that of a file in its middle.
 """
 
+import asyncio
 import hashlib
 import json
 import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiohttp import web
@@ -26,7 +33,10 @@ TROUBLES = (
     "some_expire",
     "quota",
 )
+STEPS = ("upload", "files", "create", "list", "show", "fetch")
 CHAT = "/v1/chat/completions"
+PAGE = "<html><title>We are restarting</title></html>"
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Batches:
@@ -40,17 +50,21 @@ class Batches:
         self.troubles: list[str] = []
         self.lost_share = 0  # of 16 calls, by their keys: those never get an answer
         self.files: dict[str, bytes] = {}
+        self.names: dict[str, str] = {}
         self.made: dict[str, dict[str, Any]] = {}
         self.trouble_of: dict[str, str] = {}
         self.cancelled: list[str] = []
+        self.outages: dict[str, list[str]] = {}
+        self.served: Counter[str] = Counter()  # requests of each step that were served
 
     def add_routes(self, application: web.Application) -> None:
         routes = application.router
-        routes.add_post("/v1/files", self._take_file)
-        routes.add_get("/v1/files/{id}/content", self._give_file)
-        routes.add_post("/v1/batches", self._make)
-        routes.add_get("/v1/batches", self._list)
-        routes.add_get("/v1/batches/{id}", self._show)
+        routes.add_post("/v1/files", self._step("upload", self._take_file))
+        routes.add_get("/v1/files", self._step("files", self._list_files))
+        routes.add_get("/v1/files/{id}/content", self._step("fetch", self._give_file))
+        routes.add_post("/v1/batches", self._step("create", self._make))
+        routes.add_get("/v1/batches", self._step("list", self._list))
+        routes.add_get("/v1/batches/{id}", self._step("show", self._show))
         routes.add_post("/v1/batches/{id}/cancel", self._cancel)
 
     def calls_in(self, batch_id: str) -> list[dict[str, Any]]:
@@ -58,25 +72,61 @@ class Batches:
         sent = self.files[self.made[batch_id]["input_file_id"]]
         return [json.loads(line) for line in sent.splitlines()]
 
+    def _step(self, step: str, serve: Handler) -> Handler:
+        async def serve_or_not(request: web.Request) -> web.StreamResponse:
+            outage = self.outages[step].pop(0) if self.outages.get(step) else ""
+            if outage.isdecimal():
+                error = {"message": f"status {outage}", "type": "server"}
+                return web.json_response({"error": error}, status=int(outage))
+            if outage == "page":
+                return web.Response(text=PAGE, content_type="text/html")
+            if outage != "cut":
+                served = await serve(request)
+                self.served[step] += 1
+                if not outage:
+                    return served
+                if step == "fetch":
+                    await self._give_half(request, served)
+            assert request.transport is not None
+            request.transport.abort()
+            return web.Response()
+
+        return serve_or_not
+
+    async def _give_half(self, request: web.Request, whole: Any) -> None:
+        part = web.StreamResponse(headers={"Content-Length": str(len(whole.body))})
+        await part.prepare(request)
+        await part.write(whole.body[: len(whole.body) // 2])
+        await asyncio.sleep(0.05)  # it arrives before the connection is cut
+
     async def _take_file(self, request: web.Request) -> web.Response:
         if not self.there:
             return web.Response(status=404, text="not found")
         form = await request.post()
         assert form["purpose"] == "batch"
-        return web.json_response(self._add_file(form["file"].file.read(), "batch"))
+        sent: Any = form["file"]
+        return web.json_response(self._add_file(sent.file.read(), "batch", sent.filename))
 
-    def _add_file(self, content: bytes, purpose: str) -> dict[str, Any]:
+    def _add_file(self, content: bytes, purpose: str, name: str = "out.jsonl") -> dict[str, Any]:
         file_id = f"file-{len(self.files)}"
         self.files[file_id] = content
+        self.names[file_id] = name
+        return self._about(file_id, purpose)
+
+    def _about(self, file_id: str, purpose: str) -> dict[str, Any]:
         return {
             "id": file_id,
             "object": "file",
-            "bytes": len(content),
+            "bytes": len(self.files[file_id]),
             "created_at": 0,
-            "filename": "calls.jsonl",
+            "filename": self.names[file_id],
             "purpose": purpose,
             "status": "processed",
         }
+
+    async def _list_files(self, request: web.Request) -> web.Response:
+        found = [self._about(each, "batch") for each in reversed(self.files)]
+        return web.json_response({"object": "list", "data": found, "has_more": False})
 
     async def _give_file(self, request: web.Request) -> web.Response:
         return web.Response(body=self.files[request.match_info["id"]])

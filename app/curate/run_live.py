@@ -141,8 +141,9 @@ def draw_pulse(run: RunSummary, found: Funnel, workers: WorkerTotals, *, live: b
     numbers: list[tuple[str, str, str]] = []
     if live:
         rate = _rate(run.id, workers.made)
+        who = workers.without_place() or counted(workers.alive, "worker")
         numbers += [
-            ("Calls/s", "…" if rate is None else f"{rate:,.1f}", counted(workers.alive, "worker")),
+            ("Calls/s", "…" if rate is None else f"{rate:,.1f}", who),
             (
                 "In flight",
                 f"{workers.in_flight:,}",

@@ -59,9 +59,9 @@ from db.rows import Listed, Row
 from db.run import versions
 from db.run.calls import call_totals
 from db.run.group_detail import GroupShown
+from db.run.progress import latest_funnel
 from db.run.runs import (
     RunSummary,
-    funnel,
     get_run,
     kept_texts,
     list_runs,
@@ -574,14 +574,14 @@ def show(actor: Actor, run_id: int) -> RunShown:
             concurrency=run.concurrency,
             batch=run.batch,
             models=run.models,
-            funnel=FunnelRow.model_validate(funnel(session, run_id)),
+            funnel=FunnelRow.model_validate(latest_funnel(session, run_id)),
             texts=kept_texts(session, run_id),
             reviews=count_reviews(session, run_id),
             text_baseline=text_baseline(session, run_id),
             unanswered_usd=workers.unanswered_usd,
             died_in_flight=workers.died_in_flight,
             workers=workers.alive,
-            waiting=workers.trouble.waiting(),
+            waiting=workers.trouble.waiting() or workers.without_place(),
             shared_parts=stored_shared_parts(session, run_id),
             unchecked=is_unchecked(session, run_id),
             dependents=tuple(dependents(session, target_of(session, run_id=run_id))),

@@ -14,7 +14,7 @@ import time
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 from sqlalchemy.orm import Session
@@ -34,12 +34,11 @@ from curation.providers.openai_server import OpenAIProvider
 from curation.providers.provider import Answer, ProviderState, Request, RowFailed, Stopped
 from curation.recipe.completion import NotACompletion
 from db.errors import BadInput, ProviderError
-from db.machine import is_dead
 from db.patience import patiently
 from db.run import batches
 from db.run.runs import get_run
 from db.store.store import Store
-from db.tables import Batch, utc_now
+from db.tables import Batch
 
 log = logging.getLogger("inf.curate")
 T = TypeVar("T")
@@ -47,7 +46,6 @@ T = TypeVar("T")
 POLL_SECONDS = 30.0
 MAX_QUIET_SECONDS = 5.0
 MAX_ATTEMPTS = 4
-SENDING = timedelta(minutes=15)  # by then another machine has sent its batch, or never will
 OVER = ("completed", "failed", "expired", "cancelled")
 QUEUE_IS_FULL = "token_limit_exceeded"
 
@@ -96,8 +94,14 @@ class BatchProvider:
 
     def state(self) -> ProviderState:
         """The calls that wait for a batch, and how many were sent again."""
-        waiting, unanswered_usd = len(self._waiting), self._wire.state().unanswered_usd
-        return ProviderState(waiting, float(waiting), self._failures, unanswered_usd=unanswered_usd)
+        waiting, of_server = len(self._waiting), self._wire.state()
+        return ProviderState(
+            waiting,
+            float(waiting),
+            self._failures,
+            trouble=of_server.trouble,
+            unanswered_usd=of_server.unanswered_usd,
+        )
 
     def set_limits(self, calls: int, part: float) -> None:
         """Nothing to do: the engine limits the groups in progress."""
@@ -183,9 +187,11 @@ class BatchProvider:
         batch_id = await self._in_store(create, commit=True)
         self._placed.update((key, batch_id) for key, _ in file if key in self._waiting)
         content = b"".join(line for _, line in file)
-        remote_id = await self._api.create(name, content, max_wait=self._poll_seconds)
-        await self._in_store(batches.mark_submitted, batch_id, remote_id, commit=True)
-        log.info("batch %s: %d calls of %s at the server", remote_id, len(file), model)
+        is_to_send = partial(self._in_store, batches.is_to_send, batch_id)
+        remote_id = await self._api.create(name, content, is_to_send)
+        if remote_id is not None:
+            await self._in_store(batches.mark_submitted, batch_id, remote_id, commit=True)
+            log.info("batch %s: %d calls of %s at the server", remote_id, len(file), model)
         self._follow(batch_id)
 
     # ---- from batches to answers
@@ -222,10 +228,10 @@ class BatchProvider:
     async def _remote_id(self, batch_id: int) -> str | None:
         """The server's id of a batch; None where its process died before sending it."""
         while True:
-            batch = await self._in_store(_get_batch, batch_id)
+            batch, is_abandoned = await self._in_store(_look_at, batch_id)
             if batch.remote_id is not None or batch.status == "lost":
                 return batch.remote_id
-            if is_dead(batch.owner) or utc_now() - batch.created_at > SENDING:
+            if is_abandoned:
                 found = await self._api.find(batch.name)
                 if found is not None:
                     await self._in_store(batches.mark_submitted, batch_id, found, commit=True)
@@ -238,18 +244,22 @@ class BatchProvider:
         failed = set(wanted)
         without_line, unread = set(wanted), list[bytes]()
         final: ProviderError | None = None
+
+        def take(line: bytes) -> None:
+            nonlocal final
+            found = read_answer_line(line)
+            if found is None:
+                unread.append(line)
+                return
+            without_line.discard(found.key)
+            try:
+                if self._settle(found, remote.seconds):
+                    failed.discard(found.key)
+            except ProviderError as error:  # the run stops after the whole file is read
+                final = error
+
         for file_id in remote.file_ids:
-            async for line in self._api.lines(file_id):
-                found = read_answer_line(line)
-                if found is None:
-                    unread.append(line)
-                    continue
-                without_line.discard(found.key)
-                try:
-                    if self._settle(found, remote.seconds):
-                        failed.discard(found.key)
-                except ProviderError as error:  # the run stops after the whole file is read
-                    final = error
+            await self._api.take_lines(file_id, take)
         without_line -= {key_in(line) for line in unread}
         for line in unread:  # without a key it belongs to one of those that have no line
             key = key_in(line) or (without_line.pop() if without_line else "")
@@ -397,5 +407,6 @@ def _is_cancelled(session: Session, run_id: int) -> bool:
     return get_run(session, run_id).status == "cancelled"
 
 
-def _get_batch(session: Session, batch_id: int) -> Batch:
-    return session.get_one(Batch, batch_id, populate_existing=True)
+def _look_at(session: Session, batch_id: int) -> tuple[Batch, bool]:
+    batch = session.get_one(Batch, batch_id, populate_existing=True)
+    return batch, batches.is_abandoned(session, batch)

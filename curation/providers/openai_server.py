@@ -11,12 +11,12 @@ import math
 import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import httpx2
 import openai
@@ -73,6 +73,7 @@ from db.errors import ProviderError
 from db.tables import utc_now
 
 logging.getLogger("httpx2").setLevel(logging.WARNING)  # it logs a line for every call otherwise
+T = TypeVar("T")
 MAX_ATTEMPTS: Final = 6
 BACKOFF_SECONDS: Final = 0.5
 MAX_BACKOFF_SECONDS: Final = 20.0
@@ -328,21 +329,46 @@ class OpenAIProvider:
         An endpoint that does not respond is left out where another one does. Where none does, and
         the run was answered before, they are waited for. Raises Stopped if it is stopped meanwhile.
         """
-        wait, began, since = PROBE_EVERY_SECONDS[0], time.monotonic(), utc_now()
+
+        def is_away(error: Exception) -> bool:
+            silent = isinstance(error, ProviderError) and error.code == "server_unreachable"
+            return silent and self._was_reached
+
+        await self.patiently(partial(self._check_models, models), is_away)
+
+    async def patiently(
+        self,
+        work: Callable[[], Awaitable[T]],
+        is_away: Callable[[Exception], bool],
+        min_seconds: float = 0.0,
+    ) -> T:
+        """The result of the work, tried again while the server is away, which is shown meanwhile.
+
+        Raises what the last attempt raised once the patience, or `min_seconds`, is over; Stopped if
+        the provider is stopped meanwhile.
+        """
+        wait, began, since = PROBE_EVERY_SECONDS[0], math.inf, utc_now()
         try:
             while True:
                 try:
-                    return await self._check_models(models)
-                except ProviderError as error:
-                    left = self.patience_seconds - (time.monotonic() - began)
-                    if error.code != "server_unreachable" or not self._was_reached or left <= 0:
+                    return await work()
+                except Exception as error:
+                    if began == math.inf:
+                        began, since = time.monotonic(), utc_now()
+                    seconds = max(self.patience_seconds, min_seconds)
+                    left = seconds - (time.monotonic() - began)
+                    if not is_away(error) or left <= 0:
                         raise
                     reason = describe(error.__cause__ or error)
-                self._trouble.away(reason, since, min(wait, left))
-                await self.gate.pause(min(wait, left))
+                    pause = min(wait, left)
+                    if isinstance(error, openai.APIStatusError):
+                        pause = max(pause, retry_after_seconds(error) or 0.0)
+                self._trouble.away(reason, since, pause)
+                await self.gate.pause(pause)
                 wait = min(2 * wait, PROBE_EVERY_SECONDS[1])
         finally:
-            self._trouble.back()
+            if began < math.inf:
+                self._trouble.back()
 
     async def _check_models(self, models: Sequence[str]) -> None:
         silent: list[openai.APIConnectionError] = []

@@ -62,7 +62,8 @@ from db.run.group_queue import (
     release_groups,
     renew_leases,
 )
-from db.run.runs import ANSWERS, begin_run, funnel, outcomes, set_run_status
+from db.run.progress import latest_funnel, shared_funnel
+from db.run.runs import ANSWERS, begin_run, outcomes, set_run_status
 from db.run.workers import (
     ROUNDING_USD,
     Figures,
@@ -243,7 +244,8 @@ class Worker:
         self.claimed = WaitTimes()
         self._spent_before_usd, self._answered_usd = plan.run.spent_usd, 0.0
         self._of_others = Counter[str]()  # calls of those that worked since this one began
-        self._finished = self._kept = 0
+        self._total = self._finished = self._kept = 0
+        self._idle = ""  # workers without a place
 
     async def work(self) -> None:
         """Claim groups and process them until none is open, or until stopped."""
@@ -339,8 +341,8 @@ class Worker:
         with self._handle.store.write() as session:
             self._take_over(session)
             add_worker(session, self._run_id, self._owner)
-            before = funnel(session, self._run_id)
-            self._finished, self._kept = before.finished, before.kept
+            before = latest_funnel(session, self._run_id)
+            self._total, self._finished, self._kept = before.pairs, before.finished, before.kept
             if self._plan.run.guard:
                 ended = outcomes(session, self._run_id)
                 self._guard = None if ended.kept else Guard(ended)
@@ -644,11 +646,9 @@ class Worker:
             record_metrics(session, self._handle.id, int(since.total_seconds()), noted)
 
     async def _report(self) -> None:
-        with self._handle.store.read() as session:
-            total = funnel(session, self._run_id).pairs
         while True:
             await self._journal.between(
-                partial(self._handle.report, self._finished, total, self._message())
+                partial(self._handle.report, self._finished, self._total, self._message())
             )
             if time.monotonic() - self._estimated_at >= ESTIMATE_SECONDS:
                 self._time_left = await self._journal.write(self._estimate)
@@ -657,8 +657,11 @@ class Worker:
 
     def _estimate(self, session: Session) -> str:
         """The time left, and what the run's workers did together by now."""
-        pace, now = worker_totals(session, self._run_id).pace, funnel(session, self._run_id)
-        self._finished, self._kept = now.finished, now.kept
+        totals = worker_totals(session, self._run_id)
+        pace, self._idle = totals.pace, totals.without_place()
+        now = shared_funnel(session, self._run_id, self._owner)
+        # not back to before what this worker finished since
+        self._finished, self._kept = max(self._finished, now.finished), max(self._kept, now.kept)
         self._of_others = calls_of_others(session, self._run_id, self._owner)
         spent = session.scalars(select(Run.spent_usd).where(Run.id == self._run_id)).one()
         self._spent_before_usd = max(0.0, spent - self._answered_usd)
@@ -675,6 +678,8 @@ class Worker:
         ]
         if spent := self._spent_before_usd + self._answered_usd:
             parts.append(f"${spent:.4f} spent")
+        if self._idle:
+            parts.append(self._idle)
         trouble = self._provider.state().trouble
         if waiting := trouble.waiting():
             parts.append(waiting)

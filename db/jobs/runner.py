@@ -38,6 +38,7 @@ from db.store.store import Store, open_store
 
 log = logging.getLogger("inf.job")
 REPORT_SECONDS = 0.3
+AWAY_SECONDS = 10.0  # between two attempts of a step to reach a store that is away
 LAST_LINES = 12
 LIFELINE_SECONDS = 0.2
 _before: list[TextIO] = []  # a reference: a collected stream would close the file beneath it
@@ -81,6 +82,8 @@ class JobHandle:
         self._progress: dict[str, Any] = {}
         self._over = threading.Event()
         self._recording = list[Callable[[Session], None]]()
+        self._unstored = list[tuple[int, dict[str, float]]]()  # metrics of an outage
+        self._away_until = 0.0
 
     @property
     def stopping(self) -> bool:
@@ -138,16 +141,36 @@ class JobHandle:
             self._beat()
 
     def metrics(self, step: int, values: dict[str, float]) -> None:
-        """Store numbers of one step (loss curves)."""
-        with self.store.write() as session:
+        """Store numbers of one step (loss curves); the work does not wait for a store that is away:
+        they are stored when it is back, at the latest with the job's end."""
+        self._unstored.append((step, values))
+        if time.monotonic() < self._away_until:
+            return
+        try:
+            with self.store.write() as session:
+                self._record_metrics(session)
+                session.commit()
+        except Exception as error:
+            if not is_away(error):
+                raise
+            log.warning("the store is away: %d metrics wait for it", len(self._unstored))
+            self._away_until = time.monotonic() + AWAY_SECONDS
+        else:
+            self._unstored.clear()
+
+    def _record_metrics(self, session: Session) -> None:
+        for step, values in self._unstored:
             jobs.record_metrics(session, self.id, step, values)
-            session.commit()
 
     def show(self, **parts: Any) -> None:
         """Show some of the work on the pages: texts, as JSON."""
-        with self.store.write() as session:
-            jobs.show_work(session, self.id, self.attempt, **parts)
-            session.commit()
+
+        def show() -> None:
+            with self.store.write() as session:
+                jobs.show_work(session, self.id, self.attempt, **parts)
+                session.commit()
+
+        self.patiently(show)
 
     def record(self, recording: Callable[[Session], None]) -> None:
         """Record what was done outside of the store in the transaction that stores the result."""
@@ -172,6 +195,7 @@ class JobHandle:
             if (job.attempt, job.status) == (self.attempt, ending["status"]):
                 return
             jobs.finish_job(session, self.id, self.attempt, **ending)
+            self._record_metrics(session)
             for recording in self._recording if ending["status"] == "done" else ():
                 recording(session)
             session.commit()

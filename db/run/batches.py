@@ -12,6 +12,8 @@ from datetime import datetime
 from sqlalchemy import exists, func, insert, select, update
 from sqlalchemy.orm import Session
 
+from db.machine import is_dead
+from db.run.workers import silent_owners, working_owners
 from db.tables import Batch, BatchCall, Call, utc_now
 
 KEYS_PER_QUERY = 500
@@ -43,6 +45,19 @@ def create_batch(
     session.flush()
     session.execute(insert(BatchCall), [{"batch_id": batch.id, "key": key} for key in keys])
     return batch
+
+
+def is_to_send(session: Session, batch_id: int) -> bool:
+    """Whether a batch may still be created at the server: no other worker took it for lost."""
+    batch = session.get_one(Batch, batch_id, populate_existing=True)
+    return batch.status == "created" and batch.remote_id is None
+
+
+def is_abandoned(session: Session, batch: Batch) -> bool:
+    """Whether the worker that was to send a batch is dead, by its process or its heartbeat."""
+    if is_dead(batch.owner) or batch.owner in silent_owners(session, batch.run_id):
+        return True
+    return batch.owner not in working_owners(session, batch.run_id)
 
 
 def mark_submitted(session: Session, batch_id: int, remote_id: str) -> None:

@@ -99,7 +99,8 @@ class WorkerTotals:
     """Totals over all workers of a run; `alive` counts those with a recent heartbeat.
 
     `unanswered_usd`: of what the run spent, what calls without an answer may have cost at most.
-    `died_in_flight`: calls in flight, about, when their workers died.
+    `died_in_flight`: calls in flight, about, when their workers died. `places`: calls in flight of
+    the run, which its workers share.
     """
 
     alive: int
@@ -113,6 +114,14 @@ class WorkerTotals:
     died_in_flight: int = 0
     trouble: Trouble = field(default_factory=Trouble)
     pace: Pace = field(default_factory=Pace)
+    places: int = 0
+
+    def without_place(self) -> str:
+        """How many workers can have no call in flight, as the run's are fewer; "" for none."""
+        if not 0 < self.places < self.alive:
+            return ""
+        idle = self.alive - self.places
+        return f"{idle} of {self.alive} workers idle: concurrency is {self.places} for all together"
 
 
 @dataclass(frozen=True)
@@ -441,7 +450,10 @@ def worker_totals(session: Session, run_id: int) -> WorkerTotals:
     working = session.scalars(select(RunWorker).where(RunWorker.run_id == run_id, alive)).all()
     errors = session.scalars(select(RunWorker.errors).where(RunWorker.run_id == run_id))
     died = sum(each.get(WORKER_DIED, 0) for each in errors)
-    return WorkerTotals(*row, died, _trouble(session, run_id, working), _pace(working))
+    shares = all(each.leased_calls is not None for each in working)  # else some have their own
+    places = session.scalar(select(Run.concurrency).where(Run.id == run_id)) if shares else 0
+    trouble = _trouble(session, run_id, working)
+    return WorkerTotals(*row, died, trouble, _pace(working), places or 0)
 
 
 def _trouble(session: Session, run_id: int, working: Sequence[RunWorker]) -> Trouble:

@@ -13,6 +13,7 @@ upgrade waits: a process that was started before an upgrade writes nothing after
 """
 
 import os
+import re
 import sqlite3
 import sys
 import threading
@@ -216,6 +217,13 @@ def _configure_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
     cursor.close()
 
 
+# of the server (28P01, 28000, 3D000) and of libpq, which has no code of a failed connection
+SIGN_IN_REFUSED = re.compile(
+    r"authentication failed|no password supplied|no pg_hba\.conf entry|"
+    r"(role|database) \".*\" does not exist|is not permitted to log in"
+)
+
+
 def _translate_connection_error(url: URL, context: ExceptionContext) -> None:
     """Translate a failed first connection, and a store that nobody may write, into an InfError.
 
@@ -238,6 +246,12 @@ def _translate_connection_error(url: URL, context: ExceptionContext) -> None:
     if is_first and isinstance(context.sqlalchemy_exception, OperationalError):
         # not the context's engine: there is none where a pooled connection is opened anew
         place = url.render_as_string(hide_password=True)
+        if SIGN_IN_REFUSED.search(str(context.original_exception)):
+            raise InfError(
+                f"the store {place} refuses the sign-in ({context.original_exception})",
+                "check the role, the password and the database that INF_DATABASE_URL names",
+                code="store_refuses_sign_in",
+            ) from context.original_exception
         known = known_absence(url)
         moments = (known.since, known.until) if known else (utc_now(), utc_now())
         since, until = map(clock_time, moments)

@@ -115,7 +115,8 @@ class RunWorker(Base, kw_only=True):
     far of calls without an answer: probes, answers that were lost on their way, and calls in flight
     when it died, which may have been billed. `spent_usd`: of those with one. `errors`: failed
     attempts by kind. `commits`: how many answers were committed within so many milliseconds after
-    they came (`db.run.workers.COMMIT_MS`), and their `sum`.
+    they came (`db.run.workers.COMMIT_MS`), and their `sum`. `counted`: the run's funnel as this
+    worker counted it for all of them (`db.run.progress`), in JSON.
     """
 
     __tablename__ = "run_worker"
@@ -147,6 +148,8 @@ class RunWorker(Base, kw_only=True):
     retries_per_minute: Mapped[int] = mapped_column(default=0, server_default="0")
     answers_per_minute: Mapped[float | None] = mapped_column(default=None)
     in_progress: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
+    counted: Mapped[str | None] = mapped_column(default=None)
+    counted_at: Mapped[datetime | None] = mapped_column(default=None)
     started_at: Mapped[datetime] = created()
     heartbeat_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
     ended_at: Mapped[datetime | None] = mapped_column(default=None)

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from hashlib import sha256
 from typing import Any
 
 import batch_server
 import pytest
 from aiohttp import web
-from batch_server import TROUBLES
+from batch_server import STEPS, TROUBLES
 from curation_runs import (
     add_dataset,
     run_curation,
@@ -24,13 +25,15 @@ from openai_server import Server
 from sqlalchemy import func, select, text
 from sqlalchemy.exc import OperationalError
 
+import curation.providers.openai_server as openai_server_module
 from curation.providers.batch import poll_seconds
 from curation.providers.batch_files import key_in, read_answer_line, request_line, split_into_files
 from curation.recipe.prices import Price, save_price
 from curation.run.starting import start_run
 from db.errors import BadInput, ProviderError
-from db.run.batches import list_batches
+from db.run.batches import create_batch, end_batch, is_abandoned, is_to_send, list_batches
 from db.run.runs import funnel, get_run, stop_run
+from db.run.workers import add_worker, end_workers, worker_totals
 from db.store.store import Store
 from db.tables import Batch, BatchCall, Call
 
@@ -344,6 +347,97 @@ def test_a_server_without_the_api_is_told(sqlite_store: Store, server: Server) -
     server.batches.there = False
     with pytest.raises(ProviderError, match="has no Batch API: start the run without `batch=`"):
         run_curation(sqlite_store, new_run(sqlite_store))
+
+
+OUTAGES = {
+    "upload": ["503", "cut", "lost", "page", "429"],
+    "files": ["503", "cut"],
+    "create": ["502", "cut", "page", "lost", "503"],
+    "list": ["503", "cut", "page"],
+    "show": ["503", "cut", "lost", "page", "429"],
+    "fetch": ["503", "lost", "lost", "cut", "page"],
+}
+
+
+@pytest.fixture
+def quick_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai_server_module, "PROBE_EVERY_SECONDS", (0.02, 0.1))
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_server_that_goes_away_at_a_step_of_a_batch_is_waited_for(
+    sqlite_store: Store, server: Server, quick_probes: None, step: str
+) -> None:
+    """Nothing is sent twice, whichever answer was lost; a file is read on from where it was cut."""
+    run_id = new_run(sqlite_store)
+    before = {"files": {"upload": ["lost"]}, "list": {"create": ["lost"]}}.get(step, {})
+    server.batches.outages = before | {step: list(OUTAGES[step])}
+    result = run_curation(sqlite_store, run_id)
+    assert (result["kept"], result["status"]) == (PAIRS, "done")
+    assert result["calls"]["made"] == CALLS == server.answered.total()
+    assert not any(server.batches.outages.values()), "each was met"
+    with sqlite_store.read() as session:
+        found = list_batches(session, run_id)
+    assert len(server.batches.made) == len(found), "no batch was made twice"
+    assert {each.status for each in found} == {"completed"}
+    assert server.batches.served["upload"] == len(found), "no file was sent twice"
+
+
+def test_what_a_batch_waits_for_is_shown_and_stopping_does_not_wait(
+    sqlite_store: Store, server: Server, quick_probes: None
+) -> None:
+    run_id = new_run(sqlite_store)
+    server.batches.outages = {"show": ["503"] * 1_000_000}
+    worker = start_worker(sqlite_store, run_id, base_url=server.url)
+
+    def shown() -> str:
+        with sqlite_store.read() as session:
+            return worker_totals(session, run_id).trouble.waiting()
+
+    wait_for(lambda: "waiting for the server since" in shown())
+    assert "503" in shown()
+    with sqlite_store.write() as session:
+        stop_run(session, run_id)
+        session.commit()
+    worker.join(60)
+    assert worker.exitcode == 0
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [("401", "server_refuses_key"), ("402", "quota_spent"), ("400", "batch_server_failed")],
+)
+@pytest.mark.parametrize("step", ["upload", "show"])
+def test_what_no_waiting_mends_ends_a_run_in_batches_at_once(
+    sqlite_store: Store, server: Server, step: str, status: str, code: str
+) -> None:
+    server.batches.outages = {step: [status] * 2}
+    with pytest.raises(ProviderError) as refused:
+        run_curation(sqlite_store, new_run(sqlite_store))
+    assert refused.value.code == code
+    assert len(server.batches.outages[step]) == 1, "one attempt"
+
+
+def test_a_batch_of_a_worker_that_lives_is_left_to_it(sqlite_store: Store, server: Server) -> None:
+    """However long it waits for its server; that of one that was declared dead is sent anew."""
+    run_id = new_run(sqlite_store)
+    with sqlite_store.write() as session:
+        add_worker(session, run_id, "elsewhere:1:1")
+        batch = create_batch(
+            session,
+            run_id=run_id,
+            owner="elsewhere:1:1",
+            name="inf-waits",
+            model="small",
+            keys=["k"],
+        )
+        batch.created_at -= timedelta(days=1)
+        session.flush()
+        assert not is_abandoned(session, batch) and is_to_send(session, batch.id)
+        end_workers(session, ["elsewhere:1:1"])
+        assert is_abandoned(session, batch)
+        end_batch(session, batch.id, "lost", failed=["k"], error=None)
+        assert not is_to_send(session, batch.id)
 
 
 def test_what_does_not_go_with_batches_is_refused(

@@ -5,8 +5,9 @@ from datetime import timedelta
 import pytest
 from job_metrics import metric_points
 
-from db.errors import BadInput, NotFound, Refused
+from db.errors import BadInput, InfError, NotFound, Refused
 from db.jobs import jobs
+from db.jobs.runner import JobHandle
 from db.store.store import Store
 from db.tables import MetricPoint, utc_now
 
@@ -87,6 +88,48 @@ def test_a_step_reported_twice_keeps_the_last_value(store: Store) -> None:
         session.commit()
         points = [(p.name, p.step, p.value) for p in metric_points(session, job_id)]
     assert points == [("loss", 1, 1.5), ("lr", 1, 0.1)]
+
+
+@pytest.mark.parametrize("back", ["at the next step", "at the end"])
+def test_metrics_of_an_outage_are_stored_when_the_store_is_back(
+    store: Store, monkeypatch: pytest.MonkeyPatch, back: str
+) -> None:
+    """Neither the work nor its steps end or wait for a store that is away."""
+    if back == "at the next step":
+        monkeypatch.setattr("db.jobs.runner.AWAY_SECONDS", 0.0)
+    job = claim(store, queued(store))
+    handle = JobHandle(store, job.id, job.attempt)
+    handle.metrics(1, {"loss": 3.0})
+
+    def away() -> None:
+        raise InfError("the store cannot be reached", code="store_unreachable")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(store, "write", away)
+        handle.metrics(2, {"loss": 2.0})
+        handle.metrics(3, {"loss": 1.0})
+    if back == "at the next step":
+        handle.metrics(3, {"loss": 1.5})
+    else:
+        handle.finish({"status": "done", "result": {}})
+    last = 1.5 if back == "at the next step" else 1.0
+    with store.read() as session:
+        stored = [(each.step, each.value) for each in metric_points(session, job.id)]
+    assert stored == [(1, 3.0), (2, 2.0), (3, last)]
+
+
+def test_metrics_that_no_store_would_take_end_the_work(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = claim(store, queued(store))
+    handle = JobHandle(store, job.id, job.attempt)
+
+    def broken() -> None:
+        raise InfError("replaced", code="store_replaced")
+
+    monkeypatch.setattr(store, "write", broken)
+    with pytest.raises(InfError, match="replaced"):
+        handle.metrics(1, {"loss": 3.0})
 
 
 def test_a_long_series_is_thinned_and_keeps_its_ends(store: Store) -> None:

@@ -5,6 +5,7 @@ Queued again after a kill it goes on from the newest state in its work folder.
 
 import shutil
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from analysis.files.shared import here, share, withdraw
@@ -42,9 +43,12 @@ def train(handle: JobHandle) -> dict[str, Any]:
         if not memory:
             if processes.is_first:
                 here(folders.work)  # where another machine began
-            groups = plan_groups(handle.store, wanted.release, settings)
+            plan = partial(plan_groups, handle.store, wanted.release, settings)
+            groups = handle.patiently(plan)
             memory = _train(handle, processes, settings, groups, folders)
-    result = record_training(handle.store, handle.id, settings, memory, folders.out)
+    result = handle.patiently(
+        lambda: record_training(handle.store, handle.id, settings, memory, folders.out)
+    )
     share(folders.out)  # before its states go: killed in between, no machine trains again
     shutil.rmtree(folders.work, ignore_errors=True)
     withdraw(folders.work)
@@ -97,7 +101,9 @@ def _train(
         settings,
         groups,
         check=handle.check,
-        caches_of_base=lambda base: base_caches(handle.store, settings, base),
+        caches_of_base=lambda base: handle.patiently(
+            lambda: base_caches(handle.store, settings, base)
+        ),
     )
     if scores.benchmark:
         handle.show(probes=scores.shown_probes())

@@ -22,7 +22,7 @@ from sqlalchemy.orm import Session
 from app.access.identity import Actor, TokenHolder
 from app.access.permissions import require
 from db.people.sign_ins import SEEN_EVERY
-from db.run.runs import funnel
+from db.run.progress import latest_funnel
 from db.run.workers import COMMIT_MS, DEAD_AFTER_SECONDS
 from db.store.scope import unscoped
 from db.store.store import open_store
@@ -114,7 +114,7 @@ def _of_queue(session: Session) -> Iterator[Metric]:
         jobs.add_metric([kind, status], count)
     groups = GaugeMetricFamily("inf_groups", "Groups of running runs.", labels=["run", "state"])
     for run_id in session.scalars(select(Run.id).where(Run.status == "running").order_by(Run.id)):
-        now = funnel(session, run_id)
+        now = latest_funnel(session, run_id)
         states = {"waiting": now.waiting, "claimed": now.in_work, "kept": now.kept}
         for state, count in (states | {"dropped": now.finished - now.kept}).items():
             groups.add_metric([str(run_id), state], count)

@@ -35,13 +35,13 @@ from db.run.comparison import (
     shared_funnels,
 )
 from db.run.position_bias import PlaceCount, position_bias
+from db.run.progress import latest_funnel
 from db.run.runs import (
     ANSWERS,
     STAGES,
     Funnel,
     Outcomes,
     RunSummary,
-    funnel,
     get_run,
     list_runs,
     outcomes,
@@ -153,7 +153,7 @@ def _models_in_words(models: Mapping[str, Mapping[str, Any]]) -> str:
 def progress(actor: Actor, run: RunSummary, *, is_live: bool) -> RunProgress:
     """How far the run is, and what was checked of one that is not live."""
     with reading(actor, RIGHT) as session:
-        found, of_now = funnel(session, run.id), get_run(session, run.id)
+        found, of_now = latest_funnel(session, run.id), get_run(session, run.id)
         workers = worker_totals(session, run.id)
         shape, judged = shape_and_judging(session, run.id)
         run = run.model_copy(update={"status": of_now.status, "spent_usd": of_now.spent_usd})

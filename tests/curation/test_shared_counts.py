@@ -1,0 +1,154 @@
+"""One worker counts a run's groups for all that read it; exact where it is not at work."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+from curation_runs import add_dataset, run_curation
+from sqlalchemy import event, select, update
+
+from curation.run.starting import resume_run, start_run
+from db.run import progress
+from db.run.progress import latest_funnel, shared_funnel
+from db.run.runs import STAGES, funnel, set_run_status
+from db.run.workers import add_worker, end_workers
+from db.store.store import Store
+from db.tables import Group, RunWorker, utc_now
+
+PAIRS = 12
+
+
+@pytest.fixture
+def run_id(store: Store) -> int:
+    add_dataset(store, pairs=PAIRS)
+    with store.write() as session:
+        found = start_run(session, dataset="small", provider="offline").id
+        set_run_status(session, found, "running")
+        for owner in ("first", "second"):
+            add_worker(session, found, owner)
+        session.commit()
+    return found
+
+
+@contextmanager
+def counts_in(store: Store) -> Iterator[list[str]]:
+    """The statements that read every group of a run."""
+    seen: list[str] = []
+
+    def note(_c: object, _cursor: object, statement: str, *_: object) -> None:
+        if "GROUP BY" in statement and "drop_reason" in statement:
+            seen.append(statement)
+
+    event.listen(store.engine, "before_cursor_execute", note)
+    try:
+        yield seen
+    finally:
+        event.remove(store.engine, "before_cursor_execute", note)
+
+
+def age(store: Store, seconds: float) -> None:
+    with store.write() as session:
+        at = utc_now() - timedelta(seconds=seconds)
+        counted = RunWorker.counted_at.is_not(None)
+        session.execute(update(RunWorker).where(counted).values(counted_at=at))
+        session.commit()
+
+
+def test_however_many_read_one_worker_counts(store: Store, run_id: int) -> None:
+    with store.write() as session:
+        shared_funnel(session, run_id, "first")
+        session.commit()
+    with counts_in(store) as counts, store.write() as session:
+        for _ in range(50):
+            assert shared_funnel(session, run_id, "second").pairs == PAIRS
+            assert latest_funnel(session, run_id).waiting == PAIRS
+        assert shared_funnel(session, run_id, "first").pairs == PAIRS
+    assert not counts
+    age(store, progress.COUNT_SECONDS + 1)
+    with counts_in(store) as counts, store.write() as session:
+        shared_funnel(session, run_id, "second")
+        latest_funnel(session, run_id)
+        assert not counts, "it is the first one's turn"
+        shared_funnel(session, run_id, "first")
+        session.commit()
+    assert len(counts) == 1
+
+
+def test_a_slow_count_is_made_less_often(
+    store: Store, run_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moments = iter([0.0, 6.0])
+    with monkeypatch.context() as slow, store.write() as session:
+        slow.setattr(progress.time, "monotonic", lambda: next(moments))
+        shared_funnel(session, run_id, "first")
+        session.commit()
+    for seconds, expected in ((progress.SHARE * 6 - 5, 0), (progress.SHARE * 6 + 5, 1)):
+        age(store, seconds)
+        with counts_in(store) as counts, store.write() as session:
+            shared_funnel(session, run_id, "first")
+        assert len(counts) == expected
+
+
+def test_when_the_worker_that_counts_is_gone_the_next_one_does(store: Store, run_id: int) -> None:
+    with store.write() as session:
+        shared_funnel(session, run_id, "first")
+        end_workers(session, ["first"])
+        with counts_in(store) as counts:
+            shared_funnel(session, run_id, "second")
+            shared_funnel(session, run_id, "second")
+        session.commit()
+    assert len(counts) == 1
+    with store.read() as session:
+        owner = select(RunWorker.owner).where(RunWorker.counted_at.is_not(None))
+        assert "second" in session.scalars(owner).all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_count_is_exact_once_it_is_due_and_when_the_run_is_not_at_work(
+    store: Store, run_id: int, seed: int
+) -> None:
+    """After any verdicts, claims, retries and re-decisions, stops, resumes and deaths."""
+    draw = random.Random(seed)
+    with store.read() as session:
+        ids = list(session.scalars(select(Group.id).where(Group.run_id == run_id)))
+    for step in range(30):
+        state = draw.choice(["waiting", "leased", "done"])
+        verdict = draw.choice(["kept", "dropped"]) if state == "done" else None
+        reason = draw.choice(["refused", "check_fits"]) if verdict == "dropped" else None
+        ended = {"verdict": verdict, "drop_reason": reason}
+        stage = draw.choice(["", *STAGES])
+        with store.write() as session:
+            changed = Group.id.in_(draw.sample(ids, 3))
+            session.execute(update(Group).where(changed).values(state=state, stage=stage, **ended))
+            match draw.choice(["count", "count", "stop", "die"]):
+                case "count":
+                    owner = draw.choice(["first", "second", f"later {step}"])
+                    add_worker(session, run_id, owner)
+                    shared_funnel(session, run_id, owner)
+                case "stop":
+                    set_run_status(session, run_id, "paused")
+                    assert latest_funnel(session, run_id) == funnel(session, run_id)
+                    set_run_status(session, run_id, "running")
+                case "die":
+                    owners = session.scalars(select(RunWorker.owner)).all()
+                    end_workers(session, owners)
+                    assert latest_funnel(session, run_id) == funnel(session, run_id)
+            session.commit()
+        age(store, 1000)
+        with store.read() as session:
+            assert latest_funnel(session, run_id) == funnel(session, run_id)
+
+
+def test_a_run_that_ended_or_is_resumed_is_counted_in_full(sqlite_store: Store) -> None:
+    add_dataset(sqlite_store, pairs=PAIRS)
+    result = run_curation(sqlite_store, dataset="small", provider="offline")
+    ended = result["run_id"]
+    with sqlite_store.write() as session:
+        found = latest_funnel(session, ended)
+        assert found == funnel(session, ended) and found.kept == result["kept"]
+        if found.dropped:
+            resume_run(session, ended, retry=next(iter(found.dropped)))
+        set_run_status(session, ended, "running")
+        assert latest_funnel(session, ended) == funnel(session, ended)
