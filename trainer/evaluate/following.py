@@ -66,14 +66,23 @@ ScoreTexts = Callable[[Sequence[str], Sequence[Sequence[str]]], Sequence[Sequenc
 class GroupPlaces:
     """Where a held-out group stands in a benchmark: ids of its questions and documents, in the
     order of `db.shape`.
+
+    By the claims of the group, answering: the documents that answer the first query alone; lower:
+    for each question those of lists that it must rank below its own; ungraded: for each question
+    those of which no claim is made, and which take no part.
     """
 
     questions: tuple[str, ...]
     documents: tuple[str, ...]
+    answering: tuple[str, ...]
+    lower: tuple[tuple[str, ...], ...]
+    ungraded: tuple[tuple[str, ...], ...]
 
 
-def follows(scores: np.ndarray, shape: Shape) -> dict[str, float]:
+def follows(scores: np.ndarray, shape: Shape, lower: Sequence[float] = ()) -> dict[str, float]:
     """Every measure of one group, 0.0 or 1.0; scores (S, S) of S scenarios for their passages.
+
+    lower: for each scenario the best score of what lists have that it must rank above.
 
     A shape without a second instruction for its query, or a second query for its instruction, has
     no flip by it; one of a single scenario has no measure.
@@ -81,8 +90,8 @@ def follows(scores: np.ndarray, shape: Shape) -> dict[str, float]:
     if len(shape.roles) == 1:
         return {}
     own = np.diag(scores)
-    others = scores + np.diag([-np.inf] * len(scores))
-    found = {STRICT: float((own > others.max(axis=1)).all())}
+    others = (scores + np.diag([-np.inf] * len(scores))).max(axis=1)
+    found = {STRICT: float((own > np.maximum(others, lower or -np.inf)).all())}
     for name, other in (
         (INSTRUCTION_FLIP, shape.other_instruction),
         (QUERY_FLIP, shape.other_query),
@@ -129,7 +138,22 @@ def follow_by_group(
 ) -> dict[str, dict[str, float]]:
     """{group: {measure: 0.0 or 1.0}}; empty for a benchmark without groups."""
     found = group_scores(benchmark, template, score, control)
-    return {name: follows(of, benchmark.shape) for name, of in found.items()}
+    lower = _lower_scores(benchmark, template, score, control)
+    return {name: follows(of, benchmark.shape, lower.get(name, ())) for name, of in found.items()}
+
+
+def _lower_scores(
+    benchmark: "Benchmark", template: Template, score: ScoreTexts, control: str
+) -> dict[str, list[float]]:
+    """{group: for each scenario the best score of its `lower`} of the groups that have some."""
+    wanted = [of for group in benchmark.groups.values() for of in group.lower]
+    if not any(wanted):
+        return {}
+    best = iter(score(texts_of(benchmark, template, control), wanted))
+    return {
+        name: [max(next(best), default=-np.inf) for _ in group.questions]
+        for name, group in benchmark.groups.items()
+    }
 
 
 def comply_by_group(
@@ -137,7 +161,8 @@ def comply_by_group(
 ) -> dict[str, dict[str, float]]:
     """{group: {sicr, wise}} of P+: Q+ alone, (I+,Q+), and (I-,Q+) as the reversal.
 
-    Ranked over the list that p-MRR is ranked over. Two documents answer Q+ alone: P+ and P1-.
+    Ranked over the list that p-MRR is ranked over. Of InF-IR two documents answer Q+ alone: P+ and
+    P1-.
     Empty for a shape without a second instruction.
     """
     place_of_other = benchmark.shape.other_instruction
@@ -161,7 +186,8 @@ def comply_by_group(
             dict(zip(wanted[3 * place + mode], scores[3 * place + mode], strict=True))
             for mode in range(3)
         )
-        found[key] = compliance([group.documents[0]], original, instructed, reverse, applies=2)
+        applies = len(group.answering)
+        found[key] = compliance([group.documents[0]], original, instructed, reverse, applies)
     return found
 
 
@@ -281,11 +307,13 @@ def following_of(
         found[control] = follow_by_group(benchmark, template, score, control)
         if rank:
             texts = texts_of(benchmark, template, control)
-            for key, values in right_first_by_group(documents, texts, rank).items():
+            ungraded = {key: group.ungraded for key, group in benchmark.groups.items()}
+            for key, values in right_first_by_group(documents, texts, rank, ungraded).items():
                 found[control][key] |= values
     if rank and controls:
         queries = texts_of(benchmark, template, QUERY_ALONE)[:: len(benchmark.shape.roles)]
-        for key, values in plain_ndcg_by_group(documents, queries, rank, benchmark.shape).items():
+        answering = {key: group.answering for key, group in benchmark.groups.items()}
+        for key, values in plain_ndcg_by_group(answering, queries, rank).items():
             found[""][key] |= values
     return found
 
