@@ -13,17 +13,19 @@ A group is dropped where an answer is not the expected one; texts without one ar
 decide nothing. The prompt names its texts by their kind: {instruction}, {query}, {passage}.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, Final
 
+from curation.recipe.slots import DROP_GROUP, DROP_TEXT, Rules
 from curation.recipe.tasks import ANSWERED_WITH, TEXT_LANGUAGE, VALIDATION, Task, TaskSpec
 from db.errors import BadInput
-from db.question import CHECK, Question, number_of, question_from, score
+from db.question import CHECK, Question, is_right, number_of, question_from, score
 from db.shape import GroupText, ListText, Shape
 from db.values import AMBIGUOUS
 
+OUTCOMES: Final = {DROP_TEXT: "nothing drops it", DROP_GROUP: "nothing drops its group"}
 KEYS: Final = ("question", "labels", "over", "with", "votes", "expected")
 
 
@@ -153,6 +155,50 @@ def check_from(body: Mapping[str, Any], shape: Shape, where: str) -> Check:
     return Check(
         question, over, given, {sign: str(answer) for sign, answer in expected.items()}, votes
     )
+
+
+def require_judged(
+    rules: Rules, checks: Sequence[Check], picked: Collection[str], where: str
+) -> None:
+    """Raise BadInput for a rule that no answer brings about, or by which a text that none is
+    about takes a place.
+
+    picked: the passages that a judge picks from; one that it misses drops its group, too.
+    """
+    for sign, effect in rules.items():
+        place = f"{where}, [rules.{sign!r}]"
+        judging = [check for check in checks if sign in check.expected]
+        if not judging and not (effect == DROP_GROUP and sign in picked):
+            is_over = any(sign in (text.sign for text in check.over) for check in checks)
+            raise BadInput(
+                f"{place}: no check {'expects an answer about' if is_over else 'is over'} "
+                f"{sign!r}, so {OUTCOMES.get(effect, 'nothing takes its place')}",
+                f"add {sign!r} to the {'' if is_over else 'over and '}expected of a check, or "
+                "leave the rule out",
+                code="shape_rule",
+            )
+        if effect in OUTCOMES:
+            continue
+        both = [check for check in judging if effect in check.expected]
+        if not both:
+            raise BadInput(
+                f"{place}: no check that judges {sign!r} expects an answer about {effect!r}, which "
+                "takes its place",
+                f"add {effect!r} to the over and expected of one",
+                code="shape_rule",
+            )
+        for check in both:
+            answers = check.question.answers
+            one, other = check.expected[sign], check.expected[effect]
+            if answers and not any(
+                is_right(each, one) and is_right(each, other) for each in answers
+            ):
+                raise BadInput(
+                    f"{place}: the check {check.name!r} expects {one} of {sign!r} and {other} of "
+                    f"{effect!r}, which takes its place",
+                    "expect the same of both",
+                    code="shape_rule",
+                )
 
 
 def _one_of(shape: Shape) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 from analysis.embed.model_source import DEFAULT_MODEL
 from analysis.files.written import write_files
-from curation.recipe.checks import KEYS, Check, check_from
+from curation.recipe.checks import KEYS, Check, check_from, require_judged
 from curation.recipe.prompt import Beside, Prompt, read_prompt
 from curation.recipe.reasoning import with_room_to_reason
 from curation.recipe.settings import (
@@ -297,11 +297,19 @@ def _read(
         )
     if "filters" in tables:
         tables["filters"] = present_names(tables["filters"], f"{where}, [filters]")
-    shape, vary = read_shape(tables, where)
-    of_checks = [setting for setting in settings if setting.startswith(OF_CHECKS)]
-    for setting in of_checks:
-        _put_in_check(tables.get("checks", {}), *read_setting(setting))
+    shape, vary, rules = read_shape(tables, where)
     checks = _checks(tables, shape, where)
+    is_picked = not checks or VALIDATING in tables.get("stages", {})
+    picked = {each.passage.sign for each in shape.all_scenarios if is_picked}
+    require_judged(rules, checks, picked, where)
+    of_checks = [setting for setting in settings if setting.startswith(OF_CHECKS)]
+    bodies = {check.name: check.body() for check in checks}
+    for setting in of_checks:
+        _put_in_check(bodies, *read_setting(setting))
+    if of_checks:
+        checks = [
+            check_from(body, shape, f"{where}, [checks.{name}]") for name, body in bodies.items()
+        ]
     for setting in (each for each in settings if each not in of_checks):
         _put(tables, setting, [*tasks_of(shape), *(check.task for check in checks)])
     found = _build(tables, name, beside, shape, checks)
@@ -353,14 +361,6 @@ def _checks(tables: dict[str, Any], shape: Shape, where: str) -> list[Check]:
         checks.append(check_from({"name": name, **own}, shape, place))
         stage = {key: value for key, value in table.items() if key not in KEYS}
         add_stage(tables, checks[-1].task, stage, f"checks.{name}", where)
-    for text in shape.lists:
-        of = text.stands_in_for
-        if of and all(of not in (each.sign for each in check.over) for check in checks):
-            raise BadInput(
-                f"{where}, [rules.{of!r}]: no check is over {of!r}, so nothing takes its place",
-                f"add {of!r} to the over and expected of a check, or leave the rule out",
-                code="shape_rule",
-            )
     return checks
 
 
