@@ -189,8 +189,8 @@ def test_a_release_of_promptrievers_shape_carries_a_task_that_mteb_reads(
 def test_the_task_of_another_shape_has_its_questions_and_measures(
     sqlite_store: Store, tmp_path: Path, name: str
 ) -> None:
+    from listed_release import SHAPE, released
     from shaped_recipes import SHAPES
-    from test_several_instructions import SHAPE, released
 
     shape = SHAPE if name == "with lists" else SHAPES[name]
     out = released(tmp_path / "out", shape, held_out=True)
