@@ -61,8 +61,7 @@ class Check:
     @property
     def answers(self) -> int:
         """How many answers it takes at most about a group."""
-        texts = (text.count if isinstance(text, ListText) else 1 for text in self.over)
-        return sum(texts) * self.votes
+        return sum(len(text.names) for text in self.over) * self.votes
 
     def place(self, name: str) -> str:
         """What its item about a text is called in the group: "fits:P1-", "fits:N[1]"."""
