@@ -37,8 +37,8 @@ def _group_of(rows: Sequence[Mapping[str, Any]], shape: Shape) -> dict[str, Any]
 
     Raises BadValue for a row or passage of a name that the shape does not have.
     """
-    group = str(rows[0].get("group_id") or "")
-    if not group:
+    group = rows[0].get("group_id")
+    if group in (None, ""):
         raise BadValue("no `group_id`: rows of one group have one")
     queries = {f"{group}-{one.query.sign}": (None, one.query) for one in shape.all_scenarios} | {
         f"{group}-{one.instruction.sign}-{one.query.sign}": (one.instruction, one.query)
