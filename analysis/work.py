@@ -1,7 +1,8 @@
 """The jobs of analysis: kind `project` is coverage, kind `embed` everything else.
 
 All load the corpora, look whether the same was computed before, embed what has no vector yet, and
-store the result. Stopped or killed, they go on from the vectors there are.
+store the result. Stopped or killed, they go on from the vectors there are, near-duplicates and maps
+also from their `analysis.files.parts`.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from analysis.embed.embedding import embed_texts, model_identity, vectors_on_disk
+from analysis.embed.embedding import VectorsOnDisk, model_identity, vectors_on_disk
 from analysis.embed.independence import map_sentence
 from analysis.embed.model_hash import model_sha256
 from analysis.embed.model_source import DEFAULT_MODEL
 from analysis.files.corpora import Chosen, Corpus, corpora_sha256, load_corpora
+from analysis.files.parts import Keep, Parts, delete_parts
 from analysis.found.texts import (
     Analysed,
     ContaminationFound,
@@ -27,11 +29,13 @@ from analysis.map import coverage as maps
 from analysis.map.clusters import with_clusters
 from analysis.map.coverage import (
     ByText,
+    VectorRows,
     add_points,
     coverage_numbers,
     fitted_places,
     points_table,
     read_table,
+    require_storable,
     to_bytes,
 )
 from analysis.map.projection import MIN_DIST, NEIGHBOURS, place, project
@@ -119,14 +123,17 @@ def _map(handle: JobHandle) -> CoverageFound:
     sha256 = corpora_sha256(corpora, settings)
     if (known := _known(handle, CoverageFound, sha256)) is not None:
         return known
+    require_storable(corpora)
+    keep = Parts(sha256, handle.check).keep
     vectors = _vectors(handle, corpora, model)
     handle.report(len(vectors), len(vectors), "computing the map")
     texts, whole = vectors.texts, vectors.rows
     if before is None:
-        points, chosen = _fitted(whole, most, seed)
+        points, chosen = _fitted(whole, most, seed, keep)
     else:
         vectors_of_map, map_ = _map_vectors(handle, before, model)
-        points, chosen = place(whole, vectors_of_map, map_, seed=seed), np.zeros(0, np.int64)
+        points = place(whole, vectors_of_map, map_, seed=seed, keep=keep)
+        chosen = np.zeros(0, np.int64)
     places = vectors.placed(points)
     table = points_table(corpora, places, {texts[int(number)] for number in chosen})
     if before is not None:
@@ -160,13 +167,13 @@ def _map(handle: JobHandle) -> CoverageFound:
     return _keep(handle, sha256, corpora, result, payload=to_bytes(table))
 
 
-def _fitted(vectors: Any, most: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _fitted(vectors: Any, most: int, seed: int, keep: Keep) -> tuple[np.ndarray, np.ndarray]:
     """The map of the vectors and which of them, at most `most`, it was fitted on."""
     if len(vectors) <= most:
-        return project(vectors[:], seed=seed), np.arange(len(vectors))
+        return keep("map", lambda: project(vectors[:], seed=seed)), np.arange(len(vectors))
     chosen = np.sort(np.random.default_rng(seed).choice(len(vectors), most, replace=False))
-    map_ = project(vectors[chosen], seed=seed)
-    return place(vectors, vectors[chosen], map_, seed=seed), chosen
+    map_ = keep("map", lambda: project(vectors[chosen], seed=seed))
+    return place(vectors, vectors[chosen], map_, seed=seed, keep=keep), chosen
 
 
 def _stored_map(handle: JobHandle, analysis_id: int) -> Analysis:
@@ -221,7 +228,7 @@ def near_duplicates(handle: JobHandle) -> DuplicatesFound:
     if (known := _known(handle, DuplicatesFound, sha256)) is not None:
         return known
     handle.report(0, 1, "comparing texts")
-    result = duplicates.describe_duplicates(corpora)
+    result = duplicates.describe_duplicates(corpora, Parts(sha256, handle.check).keep)
     return _keep(handle, sha256, corpora, result)
 
 
@@ -249,13 +256,7 @@ def contamination(handle: JobHandle) -> ContaminationFound:
         return known
     handle.report(0, 1, "comparing texts")
     paraphrases = duplicates.Paraphrases(
-        lambda texts: embed_texts(
-            handle.store,
-            texts,
-            model=model,
-            progress=lambda done, total: handle.report(done, total, "embedding"),
-            check=handle.check,
-        ),
+        lambda texts: VectorRows(*_embedded(handle, texts, model)),
         model,
         threshold,
     )
@@ -270,14 +271,20 @@ def _corpora(handle: JobHandle, request: CorporaChosen) -> list[Corpus]:
 
 def _vectors(handle: JobHandle, corpora: Sequence[Corpus], model: str) -> ByText:
     every = Chosen(corpora, range(sum(len(corpus.texts) for corpus in corpora)))
-    rows, numbers = vectors_on_disk(
+    rows, numbers = _embedded(handle, every, model)
+    return ByText(Chosen(corpora, firsts_of(numbers)), rows)
+
+
+def _embedded(
+    handle: JobHandle, texts: Sequence[str], model: str
+) -> tuple[VectorsOnDisk, np.ndarray]:
+    return vectors_on_disk(
         handle.store,
-        every,
+        texts,
         model=model,
         progress=lambda done, total: handle.report(done, total, "embedding"),
         check=handle.check,
     )
-    return ByText(Chosen(corpora, firsts_of(numbers)), rows)
 
 
 def _stack(vectors: ByText, texts: Sequence[str]) -> np.ndarray:
@@ -309,4 +316,5 @@ def _keep(
             job_id=handle.id,
         ).id
         session.commit()
+    delete_parts(sha256)
     return result.model_copy(update={"analysis_id": analysis_id, "known": False})

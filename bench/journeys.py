@@ -164,7 +164,6 @@ def engineer(person: Person, folder: Path) -> None:
         person.fill("datasets.name", "own")
         press(page, "datasets.submit")
         expect(page.get_by_text("1. Pairs · own").first).to_be_visible()
-        person.unfold("Connect a model server")
         person.fill("connections.name", "lab")
         person.fill("connections.url", server.url)
         press(page, "connections.submit")

@@ -1,11 +1,12 @@
-"""What import, embedding, mining, near-duplicates, coverage and export take with many passages.
+"""What import, mining, near-duplicates, contamination, coverage … take with many passages.
 
     .venv/bin/python bench/large_work.py FOLDER [--passages 1000000] [--only import embed …]
 
 FOLDER keeps the files and the store between the steps, each of which is one `inf` command: its
 seconds, CPU seconds and peak memory (of the command and its job, the larger) are printed as JSON.
 Passages have 55 words (the paper's mean, Table 1) of a vocabulary with Zipf's frequencies, one of
-fifty repeats another with three words changed; one of fifty has a query. The embedding model is a
+fifty repeats another with three words changed; one of fifty has a query, and those that are
+repeated are the evaluation set of `contamination`, without paraphrases. The embedding model is a
 table of words (StaticEmbedding) of 64 dimensions, so that the figures are ours and not a network's.
 `--model NAME` embeds with a real one; with a folder `model` in FOLDER, its `passages.jsonl` stays.
 `--only embedding --pieces`: all vectors through the cache, of a table of MiniLM's word pieces (384
@@ -31,7 +32,7 @@ from db.modules import run_module
 sys.path[0] = str(Path(__file__).resolve().parent.parent)  # else bench/analysis.py is `analysis`
 VOCABULARY, WORDS, DIMENSIONS, EVERY = 50_000, 55, 64, 50
 AT_ONCE = 10_000
-TEXTS = "passages.jsonl"
+TEXTS, EVALUATION = "passages.jsonl", "evaluation.jsonl"
 
 
 def write_texts(folder: Path, passages: int) -> None:
@@ -39,7 +40,11 @@ def write_texts(folder: Path, passages: int) -> None:
     chance = np.random.default_rng(0)
     share = 1 / np.arange(10, VOCABULARY + 10)
     share /= share.sum()
-    with (folder / TEXTS).open("w") as texts, (folder / "pairs.jsonl").open("w") as pairs:
+    with (
+        (folder / TEXTS).open("w") as texts,
+        (folder / "pairs.jsonl").open("w") as pairs,
+        (folder / EVALUATION).open("w") as repeated,
+    ):
         for start in range(0, passages, AT_ONCE):
             size = min(AT_ONCE, passages - start)
             drawn = chance.choice(VOCABULARY, p=share, size=(size, WORDS))
@@ -49,6 +54,8 @@ def write_texts(folder: Path, passages: int) -> None:
                 key = f"p{start + place}"
                 text = " ".join(f"w{word}" for word in row)
                 texts.write(json.dumps({"passage_id": key, "text": text}) + "\n")
+                if place % EVERY == EVERY - 1:
+                    repeated.write(json.dumps({"text": text}) + "\n")
                 if place % EVERY == 1:
                     query = " ".join(f"w{word}" for word in row[5:13])
                     pair = {"query_id": f"q{start + place}", "query": query, "passage_id": key}
@@ -115,6 +122,10 @@ def steps(folder: Path, model: str) -> dict[str, list[str]]:
             *("embedding", "--model", model, "--out", str(folder / "meaning.jsonl")),
         ],
         "near-duplicates": ["analyze", "near-duplicates", "--texts", texts],
+        "contamination": [
+            *("analyze", "contamination", "--texts", texts, "--paraphrase-threshold", "0"),
+            *("--against", str(folder / EVALUATION)),
+        ],
         "coverage": ["analyze", "coverage", "--texts", texts, "--model", model, "--fit", "5000"],
         "diversity": ["analyze", "diversity", "--texts", texts, "--model", model],
     }

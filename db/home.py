@@ -4,19 +4,22 @@ The store keeps such paths from INF_HOME on: the folder can be moved or restored
 servers may have the same one at different places.
 """
 
+import errno
 import hashlib
 import os
 import uuid
 import weakref
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from io import BufferedRandom
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import Any, BinaryIO
+from tempfile import TemporaryDirectory, TemporaryFile, gettempdir
+from typing import Any
 
 from db.errors import BadInput
 
 IN_HOME = "$INF_HOME/"
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a disk, a quota, a limit of the process
 
 
 def home() -> Path:
@@ -42,12 +45,50 @@ def database_url(url: str = "") -> str:
     return url
 
 
-def scratch_file(owner: object) -> BinaryIO:
-    """A file of INF_HOME without a name, which is gone with its owner."""
+def scratch_file(owner: object) -> BufferedRandom:
+    """A file of INF_HOME without a name, which is gone with its owner. Write within `space_in`."""
     home().mkdir(parents=True, exist_ok=True)
     file = TemporaryFile(dir=home())  # noqa: SIM115
-    weakref.finalize(owner, file.close)
+    weakref.finalize(owner, file.raw.close)  # what a full disk left in the buffer goes with it
     return file
+
+
+@contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """A folder of the system's for large files, gone at the end; a full disk raises BadInput."""
+    with space_in(gettempdir(), lambda: "copies"), TemporaryDirectory(prefix=prefix) as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def space_in(place: str | Path, what: Callable[[], str]) -> Iterator[None]:
+    """Within, a write for which the disk of the place has no space raises BadInput.
+
+    what: needs the space, and how much of it, by then.
+    """
+    try:
+        yield
+    except OSError as error:
+        if full := full_disk(error, place, what()):
+            raise full from error
+        raise
+
+
+def full_disk(
+    error: BaseException, place: str | Path = "", what: str = "a file"
+) -> BadInput | None:
+    """That a disk has no space left for what a write needed; None of another error.
+
+    The place is that of the error, where it has one.
+    """
+    if not isinstance(error, OSError) or error.errno not in FULL:
+        return None
+    where = f"in {error.filename or place}" if error.filename or place else "on the disk"
+    return BadInput(
+        f"no space is left {where} for {what} ({error.strerror})",
+        "free some, or set INF_HOME and TMPDIR to folders on a disk that has it, then start again",
+        code="disk_full",
+    )
 
 
 def files_root() -> str:

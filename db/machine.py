@@ -10,6 +10,7 @@ import functools
 import hashlib
 import ipaddress
 import os
+import re
 import signal
 import socket
 import sys
@@ -28,9 +29,23 @@ HAS_GROUPS = hasattr(os, "killpg")
 NEW_GROUP_ON_WINDOWS = 0x200  # subprocess.CREATE_NEW_PROCESS_GROUP
 # What a file system without locks answers: NFS without a lock service, some of FUSE and Lustre.
 WITHOUT_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}
-# of NFS: what is locked here other machines do not see
-LOCAL_LOCKS = ("nolock", "local_lock=all", "local_lock=flock", "local_lock=posix")
+FLOCK, POSIX = "flock", "posix"  # the locks of files of INF_HOME, and those of SQLite
+BOTH = (FLOCK, POSIX)
+# How file systems that machines share are mounted where locks hold on each machine alone: of which
+# kinds, and which locks. Others, such as GlusterFS and CephFS, send both to their servers.
+NFS = ("nfs", "nfs4")
+LOCAL_LOCKS = {
+    "with nolock": (NFS, BOTH),
+    "with local_lock=all": (NFS, BOTH),
+    "with local_lock=flock": (NFS, (FLOCK,)),
+    "with local_lock=posix": (NFS, (POSIX,)),
+    "with nobrl": (("cifs", "smb3"), BOTH),
+    "with localflocks": (("gfs2", "ocfs2"), BOTH),
+    "without flock": (("lustre",), BOTH),  # `localflock` is another option
+    **{f"as {kind}": ((kind,), BOTH) for kind in ("fuse.sshfs", "fuse.rclone", "fuse.s3fs")},
+}
 MOUNTS = Path("/proc/self/mountinfo")
+OCTAL = re.compile(r"\\([0-7]{3})")  # a space, say, in a path there
 PORT = 8501  # where `serve` listens by default
 KILLED = -9  # `Popen.returncode` of a process that was killed by SIGKILL
 
@@ -57,8 +72,8 @@ def try_lock(descriptor: int, folder: Path, *, wait: bool = False) -> bool:
     or the process ends in any way. Raises Refused where the folder's file system has no locks, or
     such as hold on each machine alone.
     """
-    if option := locks_of(folder):
-        raise _without_locks(folder, f"it is mounted with {option}")
+    if how := locks_of(folder):
+        raise _without_locks(folder, f"it is mounted {how}")
     try:
         return lock_descriptor(descriptor, blocking=wait)
     except OSError as error:
@@ -77,30 +92,37 @@ def _without_locks(folder: Path, why: str) -> Refused:
 
 
 @functools.cache
-def locks_of(folder: Path) -> str:
-    """The option by which the folder's locks hold on this machine alone; "" where they do not, or
+def locks_of(folder: Path, used: str = FLOCK) -> str:
+    """How the folder is mounted if these locks hold on this machine alone; "" where they do not, or
     this system does not tell."""
     try:
-        return local_locks(MOUNTS.read_text(encoding="utf-8", errors="replace"), folder.resolve())
+        mounts = MOUNTS.read_text(encoding="utf-8", errors="replace")
+        return local_locks(mounts, folder.resolve(), used)
     except OSError:
         return ""
 
 
-def local_locks(mounts: str, folder: Path) -> str:
-    """The option of the NFS mount that a folder is in by which its locks are not the server's; ""
-    without one. `mounts`: as in Linux's /proc/self/mountinfo."""
+def local_locks(mounts: str, folder: Path, used: str) -> str:
+    """How the file system that a folder is in is mounted if such locks are not the server's; "" if
+    they are. `mounts`: as in Linux's /proc/self/mountinfo."""
     found: tuple[int, str] = (0, "")
     for line in mounts.splitlines():
         of_mount, _, of_system = line.partition(" - ")
         if not of_system:
             continue
-        place = Path(of_mount.split()[4].replace("\\040", " "))
+        place = Path(OCTAL.sub(lambda code: chr(int(code[1], 8)), of_mount.split()[4]))
         kind, *_, options = of_system.split()
         if folder.is_relative_to(place) and len(place.parts) >= found[0]:
-            of_locks = [each for each in options.split(",") if each in LOCAL_LOCKS]
-            is_shared = kind.startswith("nfs") and of_locks
-            found = len(place.parts), of_locks[-1] if is_shared else ""
+            given = [f"with {each}" for each in options.split(",")]
+            given += [f"as {kind}"] + ["without flock"] * ("with flock" not in given)
+            local = [how for how in given if _is_local(how, kind, used)]
+            found = len(place.parts), local[-1] if local else ""
     return found[1]
+
+
+def _is_local(how: str, kind: str, used: str) -> bool:
+    kinds, locks = LOCAL_LOCKS.get(how, ((), ()))
+    return kind in kinds and used in locks
 
 
 def require_locks(folder: Path) -> None:
@@ -108,6 +130,18 @@ def require_locks(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder) as file:
         try_lock(file.fileno(), folder)
+
+
+def require_store_locks(file: Path) -> None:
+    """Raise Refused where SQLite's locks of a store hold on each machine alone."""
+    if how := locks_of(file.parent, POSIX):
+        raise Refused(
+            f"the store {file} cannot be locked (its folder is mounted {how}): two machines could "
+            "write it at once",
+            "set INF_DATABASE_URL to a file on a local disk; several machines share a PostgreSQL "
+            "store",
+            code="folder_without_locks",
+        )
 
 
 def of_this_machine(name: str) -> Path:

@@ -33,9 +33,9 @@ PATIENCE_MINUTES: Final = 30.0
 FIRST_SECONDS, MAX_SECONDS = 0.2, 2.0  # between two attempts, doubling
 LOG_SECONDS = 10.0
 NOTE_SECONDS = 60.0  # overdue for longer: of a process elsewhere that died
-# SQLSTATE: of connections, shut down, starting, too many clients, a standby after a failover
+# SQLSTATE: of connections, shut down, starting, no room left (clients, disk, memory), a standby
 # and of transactions that wait for each other: the one that was ended is tried again
-AWAY_STATES = ("08", "57P01", "57P02", "57P03", "53300", "25006", "40P01")
+AWAY_STATES = ("08", "57P01", "57P02", "57P03", "53", "25006", "40P01")
 
 
 def is_away(error: BaseException) -> bool:

@@ -37,7 +37,10 @@ class Request(BaseModel):
         try:
             return cls.model_validate(dict(given))
         except ValidationError as error:
-            raise BadInput("; ".join(_problems(cls, error)), code="request_invalid") from error
+            found = next(iter(error.errors()[0]["loc"]), None)
+            raise BadInput(
+                "; ".join(_problems(cls, error)), code="request_invalid", field=found
+            ) from error
 
     @model_validator(mode="before")
     @classmethod
@@ -54,7 +57,8 @@ class Request(BaseModel):
             given, allowed = getattr(self, name), _extra(type(self), name).get("enum")
             if allowed and given not in allowed:
                 listed = ", ".join(str(one) for one in allowed if one is not None)
-                raise BadInput(f"{name}={given!r}: it is one of {listed}", code="request_invalid")
+                wrong = f"{name}={given!r}: it is one of {listed}"
+                raise BadInput(wrong, code="request_invalid", field=name)
         return self
 
     def config(self) -> dict[str, Any]:
@@ -154,7 +158,8 @@ def mapping_of(model: type[Request], name: str, given: Iterable[str]) -> dict[st
     for each in given:
         key, equals, value = (part.strip() for part in each.partition("="))
         if not (key and equals and (value or form.endswith("]"))):
-            raise BadInput(f"{name} {each!r}: give it as {form}", code="request_invalid")
+            wrong = f"{name} {each!r}: give it as {form}"
+            raise BadInput(wrong, code="request_invalid", field=name)
         found[key] = value
     return found
 

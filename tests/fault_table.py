@@ -189,6 +189,10 @@ def parts(text: str) -> list[dict[str, Any]]:
 
 
 HTML = b"<html><body><h1>502 Bad Gateway</h1></body></html>"
+SIGN_IN = (
+    b"<!doctype html><title>Sign in to Example</title>"
+    b"<form method=post><input name=user><input type=password name=pass></form>"
+)
 LITELLM = (
     b'{"error": {"message": "Authentication Error, Invalid proxy server token passed", '
     b'"type": "auth_error", "param": "None", "code": "400"}}'
@@ -360,6 +364,11 @@ WIRE = (
     ),
     again("answers in UTF-16 where UTF-8 is named, once", verbatim('{"a": 1}'.encode("utf-16"))),
     stops("answers 200 with HTML from then on", verbatim(HTML, "text/html"), SILENT),
+    stops(
+        "answers 200 with a page to sign in",
+        verbatim(SIGN_IN, "text/html"),
+        "a page to sign in .'Sign in to Example'.",
+    ),
     stops("answers with an empty body from then on", verbatim(b""), SILENT),
     kept("answers a stream of events, unasked", lambda good: events(good)),
     kept("answers a stream of events without `[DONE]`", lambda good: events(good, done=False)),

@@ -17,6 +17,7 @@ import pytest
 
 from app.cli.main import inf
 from db.store.environment import VARIABLES
+from db.store.schema import known_revisions
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("app", "curation", "trainer", "analysis", "db", "inf_studio")
@@ -216,6 +217,7 @@ def test_the_changelog_has_a_page_for_each_version_and_begins_with_ours() -> Non
     assert all(len(page.splitlines()) <= 60 for page in pages)
     version = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     assert version and pages[0].startswith(f"{version[1]}, ")
+    assert f"Schema {max(known_revisions())}." in pages[0]
     flow = (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8")
     assert "- run: .ci/run" in flow and "path: dist/*.whl" in flow
     gate = (ROOT / ".ci" / "run").read_text("utf-8")

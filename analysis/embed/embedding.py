@@ -38,7 +38,7 @@ from analysis.embed.server import PREFIX, EmbeddingServer, server_identity
 from analysis.files.shared import here
 from db.corpus.embeddings import cached_vectors, store_vectors
 from db.errors import BadInput
-from db.home import scratch_file
+from db.home import home, scratch_file, space_in
 from db.store.store import Store
 
 COMMITTED_AT_ONCE = 256
@@ -125,10 +125,12 @@ class VectorsOnDisk:
 
     def put(self, places: Sequence[int], rows: Sequence[np.ndarray] | np.ndarray) -> None:
         """Write rows at these places."""
-        for place, row in zip(places, rows, strict=True):
-            self._size = len(row)
-            self._file.seek(4 * place * self._size)
-            self._file.write(np.asarray(row, dtype=np.float32).tobytes())
+        with space_in(home(), lambda: f"vectors, {4 * self._count * self._size:,} bytes of them"):
+            for place, row in zip(places, rows, strict=True):
+                self._size = len(row)
+                self._file.seek(4 * place * self._size)
+                self._file.write(np.asarray(row, dtype=np.float32).tobytes())
+            self._file.flush()
 
     def __getitem__(self, some: slice | np.ndarray) -> np.ndarray:
         places = np.arange(self._count)[some]

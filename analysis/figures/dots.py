@@ -44,15 +44,21 @@ def known(low: float | None, high: float | None) -> tuple[float, float] | None:
 
 
 def dots(
-    groups: Mapping[str, Sequence[Dot]], *, title: str, from_zero: bool = False, unit: str = ""
+    groups: Mapping[str, Sequence[Dot]],
+    *,
+    title: str,
+    from_zero: bool = False,
+    unit: str = "",
+    is_sorted: bool = False,
 ) -> go.Figure:
     """A row per name with a dot for each group that has it, from top to bottom as given; the name
     of a section stands above its rows.
 
     Groups have their own colours and stand side by side in a row. from_zero: a line at 0, which the
-    reader compares with. unit: what a row is, for the axis.
+    reader compares with. unit: what a row is, for the axis. is_sorted: the highest value first,
+    whatever group it is of.
     """
-    places, labels = _rows(groups)
+    places, labels = _rows(groups, is_sorted=is_sorted)
     figure = go.Figure()
     lanes = _lanes(groups)
     for number, (group, found) in enumerate(groups.items()):
@@ -121,10 +127,13 @@ def cut(name: str) -> str:
     return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
 
 
-def _rows(groups: Mapping[str, Sequence[Dot]]) -> tuple[dict[tuple[str, str], int], list[str]]:
+def _rows(
+    groups: Mapping[str, Sequence[Dot]], *, is_sorted: bool
+) -> tuple[dict[tuple[str, str], int], list[str]]:
     """The place of each row by section and name, and the text at every place."""
     sections: dict[str, dict[str, None]] = {}
-    for dot in (dot for found in groups.values() for dot in found):
+    every = [dot for found in groups.values() for dot in found]
+    for dot in sorted(every, key=lambda dot: -dot.value) if is_sorted else every:
         sections.setdefault(dot.section, {})[dot.name] = None
     places: dict[tuple[str, str], int] = {}
     labels: list[str] = []

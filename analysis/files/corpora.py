@@ -6,6 +6,7 @@ from array import array
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +20,7 @@ from analysis.files.rows import BadValue, read_rows
 from db.corpus.datasets import get_dataset, text_sha256
 from db.corpus.texts import CorpusText, pair_sources, pair_texts, run_texts
 from db.errors import BadInput, BadRow, BadRows, NotFound, Refused
-from db.home import scratch_file
+from db.home import home, scratch_file, space_in
 from db.run.runs import funnel, get_run, latest_run, shape_of
 from db.shape import INF_IR, Shape
 from db.tables import Dataset, Release
@@ -43,13 +44,17 @@ class RowsOnDisk(Sequence[CorpusText]):
         self._file, self._ends, end = scratch_file(self), array("q", [0]), 0
         self._kinds: dict[tuple[str, str, str | None, str | None], int] = {}
         self._kind, self._groups, self._pairs = array("l"), array("q"), array("q")
-        for row in rows:
-            end += self._file.write(row.text.encode())
-            self._ends.append(end)
-            kind = (row.field, row.role, row.verdict, row.source)
-            self._kind.append(self._kinds.setdefault(kind, len(self._kinds)))
-            self._groups.append(-1 if row.group_id is None else row.group_id)
-            self._pairs.append(-1 if row.pair_id is None else row.pair_id)
+        with space_in(home(), lambda: f"texts, at least {end:,} bytes of them"):
+            for row in rows:
+                text = row.text.encode()
+                end += len(text)
+                self._file.write(text)
+                self._ends.append(end)
+                kind = (row.field, row.role, row.verdict, row.source)
+                self._kind.append(self._kinds.setdefault(kind, len(self._kinds)))
+                self._groups.append(-1 if row.group_id is None else row.group_id)
+                self._pairs.append(-1 if row.pair_id is None else row.pair_id)
+            self._file.flush()
         self._known = list(self._kinds)
 
     def __len__(self) -> int:
@@ -120,12 +125,34 @@ class Chosen(Sequence[str]):
     def __getitem__(self, some: Any) -> Any:
         return self.row(some)[1].text
 
+    def some(self, numbers: Sequence[int]) -> "Chosen":
+        """Some of them, by their numbers among them."""
+        return Chosen(self._corpora, [self._places[number] for number in numbers])
+
+    @property
+    def rows(self) -> "ChosenRows":
+        """Their rows."""
+        return ChosenRows(self)
+
     def row(self, number: int) -> tuple[str, CorpusText]:
         """The name of the corpus, and its row."""
         place = int(self._places[number])
         corpus = bisect(self._starts, place) - 1
         found = self._corpora[corpus]
         return found.name, found.texts[place - self._starts[corpus]]
+
+
+class ChosenRows(Sequence[CorpusText]):
+    """The rows of chosen texts, read when they are needed."""
+
+    def __init__(self, chosen: Chosen) -> None:
+        self._chosen = chosen
+
+    def __len__(self) -> int:
+        return len(self._chosen)
+
+    def __getitem__(self, number: Any) -> Any:
+        return self._chosen.row(number)[1]
 
 
 def load_corpora(session: Session, config: dict[str, Any]) -> list[Corpus]:
@@ -149,18 +176,21 @@ def load_corpora(session: Session, config: dict[str, Any]) -> list[Corpus]:
             "name a dataset, a corpus or a file of texts",
             code="texts_missing",
         )
+    dataset = partial(_dataset, session)
     corpora = [
-        _dataset(session, name, run, filtered, source, is_one_of_several=len(by_name[name]) > 1)
+        _on_disk(dataset(name, run, filtered, source, is_one_of_several=len(by_name[name]) > 1))
         for name, source in _named(session, list(by_name), config.get("sources") or [])
         for run in by_name[name]
         for filtered in FILTERS[config.get("groups") or "kept"]
     ]
     if config.get("pairs"):
         drawn = {row.pair_id for corpus in corpora for row in corpus.texts}
-        corpora += [found for name in by_name if (found := _ungrown(session, name, drawn)).texts]
-    corpora += [Corpus(Path(file).stem, "texts", read_texts(Path(file)), INF_IR) for file in files]
-    corpora += [_published(session, path) for path in published]
-    corpora = [_on_disk(corpus) for corpus in corpora]
+        ungrown = (_on_disk(_ungrown(session, name, drawn)) for name in by_name)
+        corpora += [found for found in ungrown if found.texts]
+    corpora += [
+        Corpus(path.stem, "texts", RowsOnDisk(texts_of(path)), INF_IR) for path in map(Path, files)
+    ]
+    corpora += [_on_disk(_published(session, path)) for path in published]
     seen: dict[str, int] = {}
     for place, corpus in enumerate(corpora):
         seen[corpus.name] = seen.get(corpus.name, 0) + 1
@@ -171,8 +201,7 @@ def load_corpora(session: Session, config: dict[str, Any]) -> list[Corpus]:
 
 
 def _on_disk(corpus: Corpus) -> Corpus:
-    is_there = isinstance(corpus.texts, RowsOnDisk)
-    return corpus if is_there else replace(corpus, texts=RowsOnDisk(corpus.texts))
+    return replace(corpus, texts=RowsOnDisk(corpus.texts))
 
 
 def corpora_sha256(corpora: Sequence[Corpus], settings: dict[str, Any]) -> str:
@@ -186,29 +215,26 @@ def corpora_sha256(corpora: Sequence[Corpus], settings: dict[str, Any]) -> str:
     return whole.hexdigest()
 
 
-def read_texts(path: Path) -> RowsOnDisk:
-    """The texts of a file with a `text` column. Raises BadInput, BadRows with the line."""
+def texts_of(path: Path) -> Iterator[CorpusText]:
+    """The texts of a file with a `text` column; in the end BadInput, BadRows with each line."""
     bad: list[BadRow] = []
-
-    def rows() -> Iterator[CorpusText]:
-        for row in read_rows(path):
-            try:
-                if row.reason:
-                    raise BadValue(row.reason)
-                yield CorpusText("text", "text", text_in(row.values, "text"))
-            except BadValue as error:
-                bad.append(BadRow(path.name, row.line, str(error)))
-
-    texts = RowsOnDisk(rows())
+    found = False
+    for row in read_rows(path):
+        try:
+            if row.reason:
+                raise BadValue(row.reason)
+            yield CorpusText("text", "text", text_in(row.values, "text"))
+            found = True
+        except BadValue as error:
+            bad.append(BadRow(path.name, row.line, str(error)))
     if bad:
         raise BadRows(bad, "nothing was computed: correct these rows", code="rows_invalid")
-    if not texts:
+    if not found:
         raise BadInput(
             f"{path}: holds no text",
             "give a file with a text in a line, in the column `text`",
             code="texts_missing",
         )
-    return texts
 
 
 def _chosen_runs(

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from analysis.files.shared import file_system, here
 from db.errors import NotFound
-from db.home import home
+from db.home import home, space_in
 
 UPLOADING = ".uploading"  # stands in a remote folder while its files are being written
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
@@ -112,10 +112,11 @@ class Place:
         files, root = file_system(self.url)
         part = copy.with_name(f"{key}.part-{os.getpid()}")
         shutil.rmtree(part, ignore_errors=True)
-        for path in files.find(root):
-            target = part / str(path).removeprefix(root).lstrip("/")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            files.get_file(path, str(target))
+        with space_in(home(), lambda: f"a copy of {self}"):
+            for path in files.find(root):
+                target = part / str(path).removeprefix(root).lstrip("/")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                files.get_file(path, str(target))
         try:
             part.rename(copy)
         except OSError:  # another process was faster
@@ -181,7 +182,8 @@ def local_file(given: str) -> Path:
     copy = home() / "fetched" / f"file-{key}" / remote.rpartition("/")[2]
     copy.parent.mkdir(parents=True, exist_ok=True)
     part = copy.with_name(f"{copy.name}.part-{os.getpid()}")
-    files.get_file(remote, str(part))
+    with space_in(home(), lambda: f"a copy of {given}"):
+        files.get_file(remote, str(part))
     part.replace(copy)
     return copy
 

@@ -34,6 +34,7 @@ from analysis.map.manifold import (
 from analysis.text.near_duplicates import firsts_of, text_hashes
 from db.corpus.datasets import text_sha256
 from db.corpus.texts import CorpusText
+from db.errors import BadInput
 from db.shape import INF_IR
 
 if TYPE_CHECKING:
@@ -41,7 +42,24 @@ if TYPE_CHECKING:
 
 VERSION = 6
 EXCERPT = 160
+POINT_BYTES = 60  # of a point without its excerpt, at least
+MAX_BYTES = 1_000_000_000  # a value of SQLite, and about one of PostgreSQL
 COMPARED, REPEATS = 5000, 5  # vectors of a corpus and field at most, sampled with the seed
+
+
+def require_storable(corpora: Sequence[Corpus]) -> None:
+    """Raise BadInput for more points than a store takes in one row, before they are computed."""
+    points = sum(len(corpus.texts) for corpus in corpora)
+    if points * (POINT_BYTES + 4 * EXCERPT) <= MAX_BYTES:  # a character has up to four bytes
+        return
+    texts = (row.text[:EXCERPT] for corpus in corpora for row in corpus.texts)
+    if (size := sum(POINT_BYTES + len(text.encode()) for text in texts)) > MAX_BYTES:
+        raise BadInput(
+            f"a map of {points:,} points takes at least {size / 1e9:.1f} GB, and a store keeps up "
+            f"to {MAX_BYTES / 1e9:.0f} GB of one",
+            f"draw a sample of {int(points * MAX_BYTES / size * 0.7):,} texts",
+            code="map_too_large",
+        )
 
 
 def points_table(
@@ -158,7 +176,7 @@ class _Field:
     """The texts of a field as points of the map and as vectors, by corpus."""
 
     points: Mapping[str, np.ndarray]
-    vectors: "Mapping[str, _Rows]"
+    vectors: "Mapping[str, VectorRows]"
     grid: np.ndarray  # every point of the field: the cells are the same for all shares
 
 
@@ -202,7 +220,7 @@ class ByText(Mapping[str, np.ndarray]):
 
 
 @dataclass(frozen=True)
-class _Rows:
+class VectorRows:
     """The vectors of some texts, read when they are needed."""
 
     of: Any
@@ -240,11 +258,11 @@ def coverage_numbers(
     for field in fields:
         holding = [corpus.name for corpus in corpora if (corpus.name, field) in texts]
         points = {name: at[texts[name, field]] for name in holding}
-        rows = {name: _Rows(by_text.rows, texts[name, field]) for name in holding}
+        rows = {name: VectorRows(by_text.rows, texts[name, field]) for name in holding}
         every = np.concatenate([texts[name, field] for name in holding])
         every = every[firsts_of(every)]
         about = _Field(points, rows, at[every])
-        whole = _Rows(by_text.rows, every)
+        whole = VectorRows(by_text.rows, every)
         components = principal_components(whole)
         largest = hull_volume(components.of(whole))
         hulls = {name: _share(hull_volume(components.of(rows[name])), largest) for name in holding}

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from analysis.embed.neighbours import nearest
+from analysis.files.parts import Keep, computed
 from db.errors import BadInput
 
 NEIGHBOURS, MIN_DIST = 15, 0.1
@@ -31,11 +32,13 @@ def place(
     seed: int = 0,
     neighbours: int = NEIGHBOURS,
     min_dist: float = MIN_DIST,
+    keep: Keep = computed,
 ) -> np.ndarray:
     """Points for new vectors on the map of the `fitted` ones, by UMAP's `transform`.
 
     Float32, shape (vectors, 2). A vector that was fitted keeps its own point; the map does not
-    move. Same input and seed, same points. Raises BadInput for a map of fewer than ten texts.
+    move. Same input and seed, same points. `keep`: of `Parts`, to go on after a kill. Raises
+    BadInput for a map of fewer than ten texts.
     """
     if len(fitted) < MIN_TEXTS:
         raise BadInput(
@@ -48,7 +51,11 @@ def place(
     if len(vectors) > PLACED:  # what UMAP holds of each is several times its vector
         parts = np.array_split(np.arange(len(vectors)), -(-len(vectors) // PLACED))
         given = partial(place, seed=seed, neighbours=neighbours, min_dist=min_dist)
-        return np.concatenate([given(vectors[each], fitted, map_) for each in parts])
+
+        def placed(part: np.ndarray) -> np.ndarray:
+            return given(vectors[part], fitted, map_)
+
+        return np.concatenate([keep(f"placed-{part[0]}", partial(placed, part)) for part in parts])
     neighbours = min(neighbours, len(fitted) - 1)
     places, distances = nearest(vectors, fitted, neighbours)
     points: np.ndarray = map_[places[:, 0]].astype(np.float32)

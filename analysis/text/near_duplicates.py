@@ -11,11 +11,12 @@ every process.
 import unicodedata
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 
 import numpy as np
 
+from analysis.files.parts import Keep, computed
 from analysis.text.folding import SEPARATORS
 from analysis.text.postings import mixed
 
@@ -23,6 +24,7 @@ SHINGLE = 5
 THRESHOLD = 0.7
 BANDS, ROWS = 16, 4
 MANY, AT_ONCE = 64, 1024
+KEPT = 50_000  # texts of a part: some 4 s
 
 _random = np.random.default_rng(20251)
 _FACTORS = _random.integers(0, 2**64, size=BANDS * ROWS, dtype=np.uint64) | np.uint64(1)
@@ -30,14 +32,21 @@ _OFFSETS = _random.integers(0, 2**64, size=BANDS * ROWS, dtype=np.uint64)
 _POWERS = np.array([pow(1_099_511_628_211, power, 2**64) for power in range(SHINGLE)], np.uint64)
 
 
-def near_duplicate_keys(texts: Sequence[str], *, threshold: float = THRESHOLD) -> list[int]:
+def near_duplicate_keys(
+    texts: Sequence[str], *, threshold: float = THRESHOLD, keep: Keep = computed
+) -> list[int]:
     """A number per text, the same for near-duplicates: the place of the first text of its cluster.
 
     Near-duplication is closed transitively. Independent of the order of the texts up to the
     numbering, except that in a band met by more than `MANY` texts each is compared with the first
-    `MANY` only.
+    `MANY` only. `keep`: of `Parts`, to go on after a kill.
     """
-    hashes, bands = _hashed(map(normal_form, texts), len(texts))
+    whole = np.empty((len(texts), 2 + BANDS), dtype=np.uint64)
+    for start in range(0, len(texts), KEPT):
+        places = range(start, min(start + KEPT, len(texts)))
+        forms = (normal_form(texts[place]) for place in places)
+        whole[start : places.stop] = keep(f"hashes-{start}", partial(hashed, forms, len(places)))
+    hashes, bands = whole[:, :2], whole[:, 2:]
     first_of = first_places(hashes)
     firsts = np.flatnonzero(first_of == np.arange(len(texts)))  # of each form
     shingles = lru_cache(maxsize=4096)(lambda one: _shingles(normal_form(texts[int(firsts[one])])))
@@ -108,20 +117,20 @@ def _hashes(form: str) -> np.ndarray:
     return mixed(keys)
 
 
-def _hashed(forms: Iterable[str], count: int) -> tuple[np.ndarray, np.ndarray]:
+def hashed(forms: Iterable[str], count: int) -> np.ndarray:
     """Of each form 128 bits that stand for it, and a hash of each band of its signature: uint64,
-    (count, 2) and (count, BANDS). 144 bytes a form, and no form is kept."""
-    hashes = np.empty((count, 2), dtype=np.uint64)
-    bands = np.empty((count, BANDS), dtype=np.uint64)
+    (count, 2 + BANDS). 144 bytes a form, and no form is kept."""
+    found = np.empty((count, 2 + BANDS), dtype=np.uint64)
     whole = np.empty((AT_ONCE, BANDS, ROWS), dtype=np.uint32)
     for place, form in enumerate(forms):
-        hashes[place] = np.frombuffer(blake2b(form.encode(), digest_size=16).digest(), np.uint64)
+        digest = blake2b(form.encode(), digest_size=16).digest()
+        found[place, :2] = np.frombuffer(digest, np.uint64)
         whole[place % AT_ONCE] = signature(form)
         if (place + 1) % AT_ONCE == 0 or place + 1 == count:
             halves = whole[: place % AT_ONCE + 1].view(np.uint64)
             start = place - place % AT_ONCE
-            bands[start : place + 1] = mixed(mixed(halves[..., 0]) + halves[..., 1])
-    return hashes, bands
+            found[start : place + 1, 2:] = mixed(mixed(halves[..., 0]) + halves[..., 1])
+    return found
 
 
 def _buckets(bands: np.ndarray, places: np.ndarray) -> Iterator[list[int]]:

@@ -30,7 +30,14 @@ import numpy as np
 from rapidfuzz.distance import OSA, Levenshtein
 
 from analysis.text.folding import letters, words
-from analysis.text.near_duplicates import BANDS, THRESHOLD, jaccard, normal_form, signature
+from analysis.text.near_duplicates import (
+    BANDS,
+    THRESHOLD,
+    hashed,
+    jaccard,
+    normal_form,
+    text_hashes,
+)
 from analysis.text.postings import Postings, different, mixed, runs, without_some, word_hashes
 from analysis.text.words import FUNCTION_WORDS
 from db.corpus.texts import CorpusText
@@ -85,7 +92,7 @@ class _Side:
     def __init__(self, rows: Sequence[CorpusText], asking: bool) -> None:
         places = [place for place, row in enumerate(rows) if (row.field in ASKING) == asking]
         self.places = np.array(places, dtype=np.int64)
-        self.hashes, self.lengths = word_hashes([words(rows[place].text) for place in places])
+        self.hashes, self.lengths = word_hashes(words(rows[place].text) for place in places)
 
     def runs(self, size: int) -> tuple[np.ndarray, np.ndarray]:
         """The runs of `size` words (of `RUN`: each once), and the places of their texts."""
@@ -124,9 +131,7 @@ class OverlapIndex:
 
     def __init__(self, theirs: Sequence[CorpusText]) -> None:
         self.theirs = theirs
-        self._by_letters: dict[str, list[int]] = {}
-        for place, row in enumerate(theirs):
-            self._by_letters.setdefault(letters(row.text), []).append(place)
+        self._letters = Postings(*_letters(theirs))
         self._bands = Postings(*_bands(theirs))
         self._kinds = {
             asking: _KindIndex(_Side(theirs, asking), len(theirs)) for asking in (True, False)
@@ -146,10 +151,10 @@ class OverlapIndex:
         ]
 
     def _same(self, ours: Sequence[CorpusText]) -> Iterator[Overlap]:
-        for place, row in enumerate(ours):
-            for other in self._by_letters.get(letters(row.text), ()):
-                how = "exact" if self.theirs[other].text == row.text else "normalised"
-                yield Overlap(place, other, how, 1.0)
+        for place, other in _unique(*self._letters.pairs(*_letters(ours), len(self.theirs))):
+            one, two = ours[place].text, self.theirs[other].text
+            if letters(one) == letters(two):
+                yield Overlap(place, other, "exact" if one == two else "normalised", 1.0)
 
     def _near(self, ours: Sequence[CorpusText]) -> Iterator[Overlap]:
         for one, other in _unique(*self._bands.pairs(*_bands(ours), BOILERPLATE)):
@@ -247,13 +252,14 @@ def _number_of(owners: np.ndarray, count: int) -> np.ndarray:
     return np.bincount(owners, minlength=count)
 
 
+def _letters(rows: Sequence[CorpusText]) -> tuple[np.ndarray, np.ndarray]:
+    """A key of the letters of every text, and its place."""
+    keys = text_hashes(letters(row.text) for row in rows)
+    return keys.view(np.uint64)[::2], np.arange(len(rows))
+
+
 def _bands(rows: Sequence[CorpusText]) -> tuple[np.ndarray, np.ndarray]:
     """Keys of the MinHash bands of every text, and its place."""
-    if not rows:
-        return np.zeros(0, np.uint64), np.zeros(0, np.int64)
-    bands = np.stack([signature(normal_form(row.text)) for row in rows]).astype(np.uint64)
-    keys = np.zeros(bands.shape[:2], dtype=np.uint64)
-    for column in range(bands.shape[2]):
-        keys = mixed(keys ^ bands[:, :, column])
-    keys = mixed(keys + np.arange(BANDS, dtype=np.uint64))
+    bands = hashed((normal_form(row.text) for row in rows), len(rows))[:, 2:]
+    keys = mixed(bands + np.arange(BANDS, dtype=np.uint64))
     return keys.ravel(), np.repeat(np.arange(len(rows)), BANDS)

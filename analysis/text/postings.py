@@ -4,7 +4,8 @@ A part is known by 64 bits. Two different parts with one hash (1e-6 for millions
 make a candidate pair, which is verified on the texts.
 """
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -45,13 +46,13 @@ class Postings:
         return np.repeat(owners[hits].astype(np.int64), count), held
 
 
-def word_hashes(texts: Sequence[Sequence[str]]) -> tuple[np.ndarray, np.ndarray]:
+def word_hashes(texts: Iterable[Sequence[str]]) -> tuple[np.ndarray, np.ndarray]:
     """The words of all texts as 64-bit numbers, one after the other, and the texts' lengths."""
-    lengths = np.array([len(each) for each in texts], dtype=np.int64)
-    flat = np.fromiter(
-        (hash(word) for each in texts for word in each), dtype=np.int64, count=int(lengths.sum())
-    )
-    return flat.view(np.uint64), lengths
+    flat, lengths = array("q"), array("q")
+    for each in texts:
+        flat.extend(map(hash, each))
+        lengths.append(len(each))
+    return np.array(flat, dtype=np.int64).view(np.uint64), np.array(lengths, dtype=np.int64)
 
 
 def runs(hashes: np.ndarray, lengths: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:

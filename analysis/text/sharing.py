@@ -4,6 +4,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from analysis.embed.model_source import DEFAULT_MODEL
 from analysis.files.corpora import Chosen, Corpus
+from analysis.files.parts import Compute, Keep, computed
 from analysis.found.texts import (
     Cluster,
     ContaminationFound,
@@ -57,13 +59,17 @@ NOT_FOUND = (
 )
 
 
-def describe_duplicates(corpora: Sequence[Corpus]) -> DuplicatesFound:
+def describe_duplicates(corpora: Sequence[Corpus], keep: Keep = computed) -> DuplicatesFound:
     """Clusters of near-duplicates per field, largest first, and how many texts repeat another.
 
     A text that is used in several groups counts once per corpus: only different texts are compared.
+    `keep`: of `Parts`, to go on after a kill.
     """
     fields = list(dict.fromkeys(row.field for corpus in corpora for row in corpus.texts))
-    found = {field: _clusters(corpora, field) for field in fields}
+    found = {
+        field: _clusters(_different(corpora, field), partial(_of_field, keep, number))
+        for number, field in enumerate(fields)
+    }
     return DuplicatesFound(
         corpora=tuple(_corpus_facts(corpus) for corpus in corpora),
         fields={
@@ -89,7 +95,7 @@ def describe_duplicates(corpora: Sequence[Corpus]) -> DuplicatesFound:
 class Paraphrases:
     """How paraphrased questions are found: by the vectors of a model, above a threshold."""
 
-    vectors: Callable[[Sequence[str]], np.ndarray]
+    vectors: Callable[[Sequence[str]], Any]
     model: str
     threshold: float = THRESHOLD
 
@@ -102,27 +108,21 @@ def describe_contamination(
     `groups` are the ids of the groups a release would have to leave out. Paraphrases are looked for
     where `paraphrases` says how, among questions and among instructions.
     """
-    ours = [(corpus.name, row) for corpus in corpora for row in _different(corpus.texts)]
-    theirs = [(corpus.name, row) for corpus in against for row in _different(corpus.texts)]
-    found = overlaps([row for _, row in ours], [row for _, row in theirs])
+    ours, theirs = _different(corpora), _different(against)
+    found = overlaps(ours.rows, theirs.rows)
     if paraphrases is not None:
         known = {(each.one, each.other) for each in found}
-        more = _paraphrased([row for _, row in ours], [row for _, row in theirs], paraphrases)
+        more = _paraphrased(ours, theirs, paraphrases)
         found += [each for each in more if (each.one, each.other) not in known]
-    groups_of: dict[str, set[int]] = {}
-    for corpus in corpora:
-        for row in corpus.texts:
-            if row.group_id is not None:
-                groups_of.setdefault(row.text, set()).add(row.group_id)
+    groups_of = _groups_of(corpora, ours, {each.one for each in found})
     ordered = sorted(found, key=lambda each: (HOW.index(each.how), -each.share, each.one))
-    groups = {group for each in found for group in groups_of.get(ours[each.one][1].text, ())}
     return ContaminationFound(
         corpora=tuple(_corpus_facts(corpus) for corpus in corpora),
         against=tuple(_corpus_facts(corpus) for corpus in against),
         overlapping=len(found),
         texts=len({each.one for each in found}),
         how=dict(Counter(each.how for each in found)),
-        groups=tuple(sorted(groups)),
+        groups=tuple(sorted(set[int]().union(*groups_of.values()))),
         paraphrases=None
         if paraphrases is None
         else ParaphrasedBy(model=paraphrases.model, threshold=paraphrases.threshold),
@@ -130,9 +130,9 @@ def describe_contamination(
             OverlapPair(
                 how=each.how,
                 share=each.share,
-                **vars(_place(*ours[each.one])),
-                groups=tuple(sorted(groups_of.get(ours[each.one][1].text, ()))),
-                against=_place(*theirs[each.other]),
+                **vars(_place(*ours.row(each.one))),
+                groups=tuple(sorted(groups_of[each.one])),
+                against=_place(*theirs.row(each.other)),
             )
             for each in ordered[:MAX_LISTED]
         ),
@@ -156,47 +156,61 @@ def what_is_found(paraphrases: ParaphrasedBy | None) -> str:
     )
 
 
-def _paraphrased(
-    ours: Sequence[CorpusText], theirs: Sequence[CorpusText], how: Paraphrases
-) -> list[Overlap]:
+def _paraphrased(ours: Chosen, theirs: Chosen, how: Paraphrases) -> list[Overlap]:
     found = []
     for field in ASKING:
-        mine = [place for place, row in enumerate(ours) if row.field == field]
+        mine = [place for place, row in enumerate(ours.rows) if row.field == field]
+        others = [place for place, row in enumerate(theirs.rows) if row.field == field]
         # a question that stands there twice would be its own neighbour
-        different = {
-            letters(row.text): place for place, row in enumerate(theirs) if row.field == field
-        }
-        there = list(different.values())
+        keys = text_hashes(letters(text) for text in theirs.some(others))
+        there = list(dict(zip(keys.tolist(), others, strict=True)).values())
         if mine and there:
             pairs = paraphrase_pairs(
-                how.vectors([ours[place].text for place in mine]),
-                how.vectors([theirs[place].text for place in there]),
-                how.threshold,
+                how.vectors(ours.some(mine)), how.vectors(theirs.some(there))[:], how.threshold
             )
             found += [Overlap(mine[a], there[b], "paraphrase", score) for a, b, score in pairs]
     return found
 
 
-def _clusters(corpora: Sequence[Corpus], field: str) -> list[list[tuple[str, CorpusText]]]:
-    places, start = array("q"), 0
+def _groups_of(corpora: Sequence[Corpus], ours: Chosen, hits: set[int]) -> dict[int, set[int]]:
+    """Of each of these of our texts the groups that use it."""
+    places = sorted(hits)
+    keys = text_hashes(ours[place] for place in places)
+    groups: dict[bytes, set[int]] = {key: set() for key in keys.tolist()}
     for corpus in corpora:
-        mine = array("q", (n for n, row in enumerate(corpus.texts) if row.field == field))
-        hashes = text_hashes(row.text for row in corpus.texts if row.field == field)
-        firsts = np.unique(hashes, return_index=True)[1]
-        lasts = np.unique(hashes[::-1], return_index=True)[1]  # from the end, as `_different`
-        places.extend(start + mine[first] for first in firsts[np.argsort(-lasts)])
-        start += len(corpus.texts)
-    chosen = Chosen(corpora, places)
-    keys = np.array(near_duplicate_keys(chosen))
+        found = text_hashes(row.text for row in corpus.texts)
+        for place in np.flatnonzero(np.isin(found, keys)).tolist():
+            if (group_id := corpus.texts[place].group_id) is not None:
+                groups[found[place]].add(group_id)
+    return {place: groups[key] for place, key in zip(places, keys.tolist(), strict=True)}
+
+
+def _of_field(keep: Keep, number: int, part: str, compute: Compute) -> np.ndarray:
+    return keep(f"{number}-{part}", compute)
+
+
+def _clusters(chosen: Chosen, keep: Keep) -> list[list[tuple[str, CorpusText]]]:
+    keys = np.array(near_duplicate_keys(chosen, keep=keep))
     members: dict[int, list[tuple[str, CorpusText]]] = {}
     for place in np.flatnonzero(np.bincount(keys)[keys] > 1):
         members.setdefault(int(keys[place]), []).append(chosen.row(int(place)))
     return sorted(members.values(), key=len, reverse=True)
 
 
-def _different(rows: Sequence[CorpusText]) -> list[CorpusText]:
-    """The first of each text of a field."""
-    return list({(row.field, row.text): row for row in reversed(list(rows))}.values())[::-1]
+def _different(corpora: Sequence[Corpus], field: str | None = None) -> Chosen:
+    """The first of each text of a field, or of one field alone, in each corpus; those of a corpus
+    by where they stand last."""
+    places, start = array("q"), 0
+    for corpus in corpora:
+        fields = {row.field for row in corpus.texts} if field is None else {field}
+        mine = array("q", (n for n, row in enumerate(corpus.texts) if row.field in fields))
+        texts = (f"{row.field}\0{row.text}" for row in corpus.texts if row.field in fields)
+        hashes = text_hashes(texts)
+        firsts = np.unique(hashes, return_index=True)[1]
+        lasts = np.unique(hashes[::-1], return_index=True)[1]  # from the end
+        places.extend(start + mine[first] for first in firsts[np.argsort(-lasts)])
+        start += len(corpus.texts)
+    return Chosen(corpora, places)
 
 
 def _place(corpus: str, row: CorpusText) -> TextPlace:

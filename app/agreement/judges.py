@@ -29,7 +29,8 @@ def draw_judges(profiles: Sequence[Mapping[str, Any]], origin: Origin) -> None:
         return
     st.header("Per judge", anchor=False)
     if found := judge_dots(profiles):
-        figure = dots(found, title="kappa with the other people", from_zero=True)
+        title = "kappa with the other people"
+        figure = dots(found, title=title, from_zero=True, is_sorted=True)
         draw_figure(figure, rows, origin, key="agreement.judge_dots")
     kappa = st.column_config.NumberColumn(format="%.3f")
     is_flagged = any(row["Flagged"] for row in rows)

@@ -70,7 +70,9 @@ def draw_report(report: dict[str, Any]) -> None:
 def draw_headlines(report: dict[str, Any], origin: Origin) -> None:
     """People with each other and models with them, as dots."""
     st.header(f"Models with {persons_of(report).lower()}", anchor=False)
-    figure = dots(headline_dots(report), title="agreement beyond chance", from_zero=True)
+    figure = dots(
+        headline_dots(report), title="agreement beyond chance", from_zero=True, is_sorted=True
+    )
     draw_figure(figure, bar_rows(report), origin, key="agreement.headlines")
 
 
@@ -101,7 +103,7 @@ def draw_pairs(report: dict[str, Any], origin: Origin) -> None:
     else:
         st.caption(plain(pairs_sentence(report["pairs_counted"])))
     if found := pair_dots(report["pairs"]):
-        figure = dots(found, title="Cohen's kappa", from_zero=True)
+        figure = dots(found, title="Cohen's kappa", from_zero=True, is_sorted=True)
         draw_figure(figure, pairs, origin, key="agreement.pair_dots")
     if pairs:
         key = "agreement.pairs"

@@ -6,13 +6,11 @@ and what it proposes is of a judge of kind model. Every call reads the token aga
 """
 
 import json
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
@@ -31,6 +29,7 @@ from app.api.streams import Upload, import_lines
 from app.operations import datasets, runs
 from app.operations.doors import tokens
 from db.errors import InfError
+from db.home import temporary_folder
 from db.requests import Request as Wanted
 from db.requests import option
 from db.rows import as_text
@@ -90,8 +89,8 @@ def of_route(name: str, route_name: str, about: str, *, reads: bool = False) -> 
 def _import(holder: TokenHolder, wanted: ImportedLines) -> str:
     require(holder, datasets.IMPORT)
     about = Upload.read(wanted.model_dump(exclude={"lines"}))
-    with tempfile.TemporaryDirectory(prefix="inf-") as folder:
-        body = Path(folder) / "body"
+    with temporary_folder("inf-") as folder:
+        body = folder / "body"
         body.write_text(wanted.lines, encoding="utf-8")
         return as_text(import_lines(holder, about, body))
 

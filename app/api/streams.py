@@ -23,7 +23,7 @@ from app.operations.doors import events, tokens
 from curation.importing.imported import FilesImported
 from curation.importing.request import DatasetImport
 from db.errors import BadInput, InfError
-from db.home import home
+from db.home import home, space_in
 from db.jobs.jobs import OVER
 from db.requests import Request as Wanted
 from db.requests import option
@@ -69,7 +69,10 @@ async def upload_pairs(api: Shared, request: Request, holder: TokenHolder) -> Re
     try:
         body = folder / "body"
         size, digest = 0, hashlib.sha256()
-        with body.open("wb") as file:
+        with (
+            space_in("INF_HOME", lambda: f"an upload, {size:,} bytes so far"),
+            body.open("wb") as file,
+        ):
             async for chunk in request.stream():
                 size += len(chunk)
                 if size > MAX_UPLOAD_BYTES:

@@ -9,11 +9,11 @@ import click
 from click.shell_completion import CompletionItem
 
 from app.cli.commands import COMMANDS
-from app.cli.kit.output import FULL, OutputFailed, checked_output, drop_output
+from app.cli.kit.output import OutputFailed, checked_output, drop_output
 from app.cli.start import INTERRUPTED, MESSAGE, ending_at_once, without_collection
 from db.errors import BadInput, InfError
 from db.extras import missing_extra
-from db.home import home
+from db.home import full_disk, home
 from db.modules import load
 from db.store.secrets import load_secrets
 from db.store.settings import owners_process
@@ -143,8 +143,8 @@ def _reason(error: Exception) -> InfError | None:
     """Why a command ended; None for what nobody expected."""
     if isinstance(error, InfError):  # from load_secrets; `reporting` handles those of commands
         return error
-    if isinstance(error, OSError) and error.errno in FULL:  # a file of the command's own
-        return InfError(f"no space is left on the disk: {error}", "free some", code="disk_full")
+    if full := full_disk(error):  # of a file of the command's own
+        return full
     place = error.filename if isinstance(error, OSError) and error.errno in READ_ONLY else None
     if isinstance(place, str) and Path(place).is_relative_to(home()):
         reason = f"{place} cannot be written ({getattr(error, 'strerror', error)})"

@@ -7,35 +7,11 @@ import streamlit as st
 from app.access.session_user import action, notify, signed_in_user
 from app.curate.server_choice import CHOSEN_SERVER, STORED, TESTED
 from app.kit.acting import acting
-from app.kit.fields import values_of_form
+from app.kit.fields import at_field, field_of, values_of_form
 from app.operations import connections
 from app.operations.connections import ConnectionAdd, ConnectionChange, ConnectionRow
-from app.text.languages import DEFAULT, error_text
 from db.errors import InfError
 from db.servers.connections import ENVIRONMENT
-
-WRONG = "connections.wrong"
-# The fields to blame for errors, by their codes; those of addresses begin alike.
-FIELDS = {
-    "connection_exists": "name",
-    "connection_name_invalid": "name",
-    "connection_key_invalid": "key",
-    "connection_key_twice": "key",
-    "server_refuses_key": "key",
-    "connection_secret_invalid": "secret",
-    "request_invalid": "prices",
-    "connection_url_missing": "url",
-    "connection_without_url": "url",
-    "server_redirects": "url",
-    "server_unreachable": "url",
-}
-
-
-def field_of(error: InfError) -> str | None:
-    """The field of the form that an error is about; None for one of no field."""
-    if error.code.startswith("server_address_"):
-        return "url"
-    return FIELDS.get(error.code)
 
 
 def _held(key: str) -> Any:
@@ -50,27 +26,24 @@ def _taken(key: str) -> str:
 
 
 @action
+@at_field("connections.{}")
 def add() -> None:
     """Add the connection of the form, and try it at once.
 
-    An error that a field of the form is to blame for is kept for that field: nothing is added, and
-    the form holds what was typed but the key.
+    An error that a field of the form is to blame for is drawn there: nothing is added, and the form
+    holds what was typed but the key.
     """
     key, user = _taken("key"), signed_in_user()
-    added = None
+    wanted = ConnectionAdd.read(values_of_form(ConnectionAdd, key="connections"))
+    added = connections.add(user, wanted, key)
     try:
-        wanted = ConnectionAdd.read(values_of_form(ConnectionAdd, key="connections"))
-        added = connections.add(user, wanted, key)
         tested = connections.test(user, added.name) if added.url and not added.problem else None
     except InfError as error:
-        if (field := field_of(error)) is None:
-            if added is not None:  # a server without a list of models, say
-                _empty(added)
-            raise
-        if added is not None:
+        if field_of(error):
             connections.remove(user, added.name)
-        st.session_state[f"{WRONG}-{field}"] = error_text(DEFAULT, error)
-        return
+        else:  # a server without a list of models, say
+            _empty(added)
+        raise
     _empty(added)
     if tested is not None:
         _tell(tested)

@@ -3,8 +3,8 @@
 import streamlit as st
 
 from app.connections import actions
+from app.kit.fields import draw_wrong
 from app.operations import connections
-from app.text.plain import plain, sentence
 from db.requests import choices_of
 
 KINDS = {
@@ -14,13 +14,6 @@ KINDS = {
     "offline": "Offline rules",
     "recorded": "Recorded answers",
 }
-
-
-def _draw_wrong(field: str) -> None:
-    """What is wrong with a field of the form, under it, after the press that found it."""
-    wrong = st.session_state.pop(f"{actions.WRONG}-{field}", None)
-    if wrong:
-        st.error(plain(sentence(wrong)), icon=":material/error:")
 
 
 def draw_key_fields(key: str, secret: str) -> None:
@@ -47,7 +40,7 @@ def draw_form() -> None:
         first, second, third = st.columns([2, 2, 4])
         with first:
             st.text_input("Name", key="connections.name", placeholder="lab")
-            _draw_wrong("name")
+            draw_wrong("connections.name")
         second.selectbox(
             "Kind",
             choices_of(connections.ConnectionAdd, "kind"),
@@ -57,12 +50,12 @@ def draw_form() -> None:
         )
         with third:
             st.text_input("URL", key="connections.url", placeholder="https://models.example.org/v1")
-            _draw_wrong("url")
+            draw_wrong("connections.url")
         first, second = st.columns(2)
         with first:
             draw_key_fields("key", "secret")
-            _draw_wrong("key")
-            _draw_wrong("secret")
+            draw_wrong("connections.key")
+            draw_wrong("connections.secret")
         with second:
             st.text_area(
                 "Prices (optional)",
@@ -70,7 +63,7 @@ def draw_form() -> None:
                 placeholder="model=0.15/0.6",
                 help="USD per million tokens in and out, one model per line.",
             )
-            _draw_wrong("prices")
+            draw_wrong("connections.prices")
             st.text_input("API version (Azure only)", key="connections.api_version")
         st.form_submit_button(
             "Add and test", type="primary", on_click=actions.add, key="connections.submit"

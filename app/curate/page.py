@@ -65,7 +65,7 @@ from db.run.runs import (
 from db.run.versions import FIRST
 
 EVERY_SECONDS = 2.0
-NOTHING = Outcomes(0, {})
+NOTHING, NO_RUNS = Outcomes(0, {}), run_now.RunsOfDataset((), has_pairs=False, job_id=None)
 # the limits of a run: what an empty field means, and a value in words
 LIMITS = {
     "limit": ("all", "the first {:,} pairs"),
@@ -83,7 +83,8 @@ OVERRIDES: dict[str, dict[str, Any]] = {
 BY_DEFAULT = "the connection's"
 
 
-def draw_form(user: SessionUser, dataset: PageDataset) -> None:
+def draw_form(user: SessionUser, dataset: PageDataset | None) -> None:
+    """The path of a run: its pairs, connection, recipe and budget; `dataset`: one with pairs."""
     names = (None, *recipes.names(user))
     actions.read_address(names)
     draw_pairs(dataset)
@@ -98,6 +99,7 @@ def draw_form(user: SessionUser, dataset: PageDataset) -> None:
             key="curate.connect",
             field="connections.name",
             icon=":material/hub:",
+            is_open=not chosen.has_server,
         )
     st.markdown("**3. Recipe**")
     st.selectbox(
@@ -122,18 +124,21 @@ def draw_form(user: SessionUser, dataset: PageDataset) -> None:
         )
     wants_table = st.toggle("Estimate time and cost", key="curate.estimate")
     is_paid = PROVIDERS.find(chosen.provider).paid and chosen.problem is None
-    summary = draw_estimate(with_table=wants_table) if wants_table or is_paid else ""
+    summary = "Import pairs first." if dataset is None else ""
+    if dataset is not None and (wants_table or is_paid):
+        summary = draw_estimate(with_table=wants_table)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
             "Start run",
             type="primary",
             key="curate.start",
             on_click=actions.start,
-            disabled=chosen.problem is not None,
+            disabled=dataset is None or chosen.problem is not None,
         )
         st.caption(plain(summary), width="stretch")
-    with st.expander("Try it on a few pairs first", icon=":material/science:"):
-        draw_trial(user, dataset.id, can_start=chosen.problem is None)
+    if dataset is not None:
+        with st.expander("Try it on a few pairs first", icon=":material/science:"):
+            draw_trial(user, dataset.id, can_start=chosen.problem is None)
 
 
 def draw_pairs(dataset: PageDataset | None) -> None:
@@ -141,7 +146,7 @@ def draw_pairs(dataset: PageDataset | None) -> None:
     st.markdown(f"**1. Pairs**{f' · {plain(dataset.name)}' if dataset else ''}")
     draw_chosen_pairs()
     draw_drawer(
-        "Import pairs",
+        "New file",
         draw_import_form,
         key="curate.import",
         field="datasets.name",
@@ -269,21 +274,19 @@ draw_heading(
 )
 chosen = chosen_dataset()
 user = signed_in_user()
-of_dataset = None if chosen is None else run_now.of_dataset(user, chosen.id)
-if chosen is None or of_dataset is None or not of_dataset.has_pairs:
+of_dataset = NO_RUNS if chosen is None else run_now.of_dataset(user, chosen.id)
+if not of_dataset.has_pairs:
     draw_empty(
         "No pairs yet.",
-        "A run generates groups from pairs: import them here; then come connection, recipe and "
-        "budget.",
+        "A run generates groups from pairs: import them in step 1; then come connection, recipe "
+        "and budget.",
         command="inf datasets import NAME --pairs pairs.jsonl",
     )
-    draw_pairs(None)
-    st.stop()
 runs = of_dataset.runs
 is_new = not runs or not {"new", "pairs"}.isdisjoint(st.query_params)
 draw_drawer(
     "New run",
-    partial(draw_form, user, chosen),
+    partial(draw_form, user, chosen if of_dataset.has_pairs else None),
     key="curate.new",
     field="curate.recipe",
     icon=":material/add:",

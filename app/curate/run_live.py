@@ -152,6 +152,8 @@ def draw_pulse(run: RunSummary, found: Funnel, workers: WorkerTotals, *, live: b
     slowed = "never throttled"
     if workers.throttled:
         slowed = f"throttled {counted(workers.throttled, 'time')}"
+    if workers.died_in_flight:
+        slowed += f"; about {counted(workers.died_in_flight, 'call')} in flight when workers died"
     numbers += [
         ("Calls made", f"{workers.made:,}", f"{workers.reused:,} answers reused"),
         ("Failed attempts", f"{workers.failures:,}", slowed),

@@ -22,11 +22,15 @@ STORED = "connection "  # what a stored connection's choice begins with; no prov
 
 @dataclass(frozen=True)
 class Chosen:
-    """The choice of the form. `row` is the connection that it is, also that of the environment."""
+    """The choice of the form. `row` is the connection that it is, also that of the environment.
+
+    `has_server`: whether any connection to a model server can be used.
+    """
 
     provider: str
     connection: str | None
     row: ConnectionRow | None
+    has_server: bool
 
     @property
     def problem(self) -> str | None:
@@ -53,9 +57,10 @@ def tested_of(row: ConnectionRow) -> Tested | None:
 
 def _chosen(rows: dict[str, ConnectionRow], choice: str) -> Chosen:
     row = rows.get(choice)
+    has_server = any(each.url and each.problem is None for each in rows.values())
     if row is None or row.id is None:
-        return Chosen("" if choice.startswith(STORED) else choice, None, row)
-    return Chosen(row.provider, row.name, row)
+        return Chosen("" if choice.startswith(STORED) else choice, None, row, has_server)
+    return Chosen(row.provider, row.name, row, has_server)
 
 
 def draw_server_choice() -> Chosen:
@@ -81,10 +86,10 @@ def draw_server_choice() -> Chosen:
 
 def draw_problem(chosen: Chosen) -> None:
     """Draw why the choice cannot be used, and who can add another one."""
-    if chosen.problem is None:
-        return
-    st.caption(plain(in_pages(chosen.problem)))
-    if not may_open(signed_in_user(), "connections"):
+    if chosen.problem is not None:
+        st.caption(plain(in_pages(chosen.problem)))
+    is_needed = chosen.problem is not None or not chosen.has_server
+    if is_needed and not may_open(signed_in_user(), "connections"):
         st.caption("An admin can connect a model server on the Connections page.")
 
 

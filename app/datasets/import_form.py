@@ -4,8 +4,7 @@ Whatever cannot be used is shown at its field. Names of columns that a file has 
 proposed there, and filled in by a click.
 """
 
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,17 +13,19 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app.access.session_user import failures_shown, notify, signed_in_user
-from app.kit.fields import Uploaded, draw_fields, values_of_form
+from app.kit.fields import Uploaded, draw_fields, field_of, values_of_form
 from app.kit.frame.dataset import choose_dataset
 from app.kit.page import draw_table
 from app.operations import datasets
 from app.text.numbers import counted
-from app.text.plain import plain
+from app.text.plain import plain, sentence
+from app.text.remedies import in_pages
 from curation.importing.columns import COLUMNS, EXAMPLE, MissingColumns
 from curation.importing.files import readable_formats
 from curation.importing.imported import ImportPreview, PairsImported
 from curation.importing.request import DatasetImport
-from db.errors import BadInput, BadRow, BadRows
+from db.errors import BadInput, BadRow, BadRows, InfError
+from db.home import temporary_folder
 
 CHUNK_BYTES = 1 << 20
 TYPES = ["jsonl", "json", "csv", "tsv", "txt", "xlsx", "parquet", "gz", "bz2", "xz"]
@@ -55,8 +56,7 @@ def with_uploads(
         return
     if not pairs:
         raise BadInput("no pairs file", "choose one", code="pairs_file_missing")
-    with tempfile.TemporaryDirectory(prefix="inf-import-") as name:
-        folder = Path(name)
+    with temporary_folder("inf-import-") as folder:
         written = [_written(each, folder / "pairs") for each in pairs]
         files: dict[str, Any] = {"pairs": written[0] if len(written) == 1 else folder / "pairs"}
         if passages is not None:
@@ -108,8 +108,8 @@ def draw_import_form() -> None:
         _draw("skip_bad")
         named = (COLUMN.format(kind, ours) for kind, names in COLUMNS.items() for ours in names)
         is_mapped = any(map(st.session_state.get, named))
-        with st.expander("Column names", expanded=is_mapped):
-            columns = _draw_columns()
+        with st.expander("Column names", expanded=is_mapped or THEIRS in st.session_state):
+            columns, places = _draw_columns()
         at_columns = st.container()
         st.caption(ABOUT)
         with st.container(horizontal=True):
@@ -147,7 +147,12 @@ def draw_import_form() -> None:
                 if is_new and not columns:
                     state[PROPOSED] = missing.guessed
                 st.rerun()
-            _draw_missing(at_columns, missing)
+            _draw_missing(at_columns, places, missing)
+        except InfError as error:
+            place = {"name": at_name, **places}.get(field_of(error) or "")
+            if place is None:
+                raise
+            place.error(plain(sentence(in_pages(str(error)))), icon=":material/error:")
     if preview is not None:
         draw_preview(preview)
 
@@ -157,7 +162,8 @@ def _are_new(uploads: Sequence[Uploaded]) -> bool:
     found, state = tuple(each.file_id for each in uploads), st.session_state
     is_new = bool(found) and found != state.get(SEEN)
     state[SEEN] = found
-    if is_new:  # what was filled in for other files
+    if is_new:  # what was found and filled in for other files
+        state.pop(THEIRS, None)
         for key, theirs in state.pop(FILLED, {}).items():
             if state.get(key) == theirs:
                 state[key] = None
@@ -168,13 +174,15 @@ def _draw(name: str, **more: Any) -> None:
     draw_fields(DatasetImport, [name], key="datasets", more={name: more})
 
 
-def _draw_columns() -> dict[str, str]:
-    """One field for each of our columns of each file; the names that the files have instead."""
+def _draw_columns() -> tuple[dict[str, str], dict[str, DeltaGenerator]]:
+    """One field for each of our columns of each file; the names that the files have instead, and
+    the fields' places by the names of ours."""
     st.caption("Where a file names a column differently, choose or enter its name.")
     theirs = st.session_state.get(THEIRS, {})
-    typed: dict[str, str] = {}
+    typed, places = dict[str, str](), dict[str, DeltaGenerator]()
     for kind, names in COLUMNS.items():
-        for place, ours in zip(st.columns(4), names, strict=False):
+        for place, ours in zip(st.columns(len(names)), names, strict=True):
+            places[f"{kind}.{ours}"] = place
             chosen = place.selectbox(
                 f"{kind.capitalize()}: {ours}",
                 theirs.get(kind, []),
@@ -185,14 +193,20 @@ def _draw_columns() -> dict[str, str]:
             )
             typed[f"{kind}.{ours}"] = chosen or ""
     _draw("split", placeholder="train", width=220)
-    return {given: theirs.strip() for given, theirs in typed.items() if theirs.strip()}
+    return {given: theirs.strip() for given, theirs in typed.items() if theirs.strip()}, places
 
 
-def _draw_missing(place: DeltaGenerator, missing: MissingColumns) -> None:
+def _draw_missing(
+    place: DeltaGenerator,
+    places: Mapping[str, DeltaGenerator],
+    missing: MissingColumns,
+) -> None:
     """The columns that files lack, at the fields that can name them, with what is proposed."""
+    for each in missing.lacking:
+        for names in each.missing:
+            ours = names.strip("`").partition("`")[0]
+            places[f"{each.kind}.{ours}"].error(plain(f"{each.file} has no column {names}."))
     with place:
-        for each in missing.lacking:
-            st.error(plain(f"{each.sentence()}."), icon=":material/error:")
         if missing.guessed:
             named = ", ".join(f"`{ours}` ← `{theirs}`" for ours, theirs in missing.guessed.items())
             with st.container(horizontal=True, vertical_alignment="center"):
@@ -204,9 +218,7 @@ def _draw_missing(place: DeltaGenerator, missing: MissingColumns) -> None:
                     on_click=_use,
                     args=(missing.guessed,),
                 )
-        st.caption(
-            "Or choose the file's names under Column names. The shortest file that would do:"
-        )
+        st.caption("Or choose the file's names above. The shortest file that would do:")
         st.code(EXAMPLE, language=None)
 
 

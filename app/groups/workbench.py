@@ -114,8 +114,11 @@ def _notes(group: GroupShown, carried_from_run: int | None) -> list[str]:
     if group.state in ("waiting", "leased"):  # to a blind reviewer it is ""
         notes.append("Not finished: it can be reviewed when the run has finished it.")
     if group.calls:
-        by = dict.fromkeys(each.answered_by for each in group.calls)
-        notes.append(f"Answered by {', '.join(by)}")
+        by: dict[str, dict[str, None]] = {}
+        for each in group.calls:
+            by.setdefault(each.where, {})[each.named] = None
+        answered = (f"{', '.join(names)} {where}" for where, names in by.items())
+        notes.append(f"Answered by {'; '.join(answered)}")
     if group.drop_reason:
         detail = f": {group.drop_detail}" if group.drop_detail else ""
         notes.append(f"Dropped: {reason_text(group.drop_reason)}{detail}")

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.engine import make_url
 from sqlalchemy.orm import Session
 
 from analysis.files.shared import newer_log, share_log
@@ -37,8 +38,16 @@ from db.events import record_event
 from db.home import files_root, home
 from db.jobs import jobs
 from db.jobs.runner import Cancelled
-from db.machine import KILLED, end_group, new_owner, own_group, require_locks, stop_process
-from db.patience import patience_of, patiently
+from db.machine import (
+    KILLED,
+    end_group,
+    new_owner,
+    own_group,
+    require_locks,
+    require_store_locks,
+    stop_process,
+)
+from db.patience import is_away, patience_of, patiently
 from db.store.scope import unscoped
 from db.store.secrets import inherited, redacted
 from db.store.settings import log_of_attempt, logs
@@ -58,10 +67,12 @@ def launch(
     """Queue a job, write the audit entry, and make sure that a supervisor runs. Returns its id.
 
     The id is greater than `after`. Raises Refused without the permission of the kind, where the
-    config names what is an admin's, and where files of `INF_HOME` cannot be locked; NotFound where
-    it names what the actor may not see.
+    config names what is an admin's, and where files of `INF_HOME` or the store cannot be locked;
+    NotFound where it names what the actor may not see.
     """
     require_locks(home())
+    if store.is_sqlite:
+        require_store_locks(Path(str(make_url(store.url).database)))
     launcher = chosen_launcher()
     with unscoped(), store.write() as session:
         job, *more = _admitted(session, kind, config, actor, launcher=launcher, after=after)
@@ -147,9 +158,7 @@ def wait_for(
             watch(now)
             time.sleep(POLL_SECONDS * 4)
         except KeyboardInterrupt:
-            with store.write() as session:
-                jobs.request_stop(session, job_id)
-                session.commit()
+            _request_stop(store, [job_id], patience, tell if now else None)
 
 
 def ended_well(job: Job) -> Job:
@@ -257,11 +266,47 @@ def _wait(
                 end_group(child.pid, by_force=True)
             time.sleep(POLL_SECONDS)
         except KeyboardInterrupt:
-            with store.write() as session:
-                for each in (job.id, *sharing):
-                    jobs.request_stop(session, each)
-                session.commit()
-            end_group(child.pid, by_force=False)
+            end_group(child.pid, by_force=False)  # first: the store may be away
+            try:
+                _request_stop(store, [job.id, *sharing], patience, tell)
+            except Cancelled:
+                with suppress(subprocess.TimeoutExpired):
+                    child.wait(STOP_GRACE_SECONDS)
+                end_group(child.pid, by_force=True)
+                child.wait()
+                raise
+
+
+def _request_stop(
+    store: Store, job_ids: Sequence[int], patience: float, tell: Callable[[str], None] | None
+) -> None:
+    """Store that the jobs are to stop, once the store is back where it is away.
+
+    Raises Cancelled with the command that does it later after another Ctrl-C or with the patience:
+    until it is stored, a job goes on or is started again.
+    """
+
+    def request() -> None:
+        with store.write() as session:
+            for each in job_ids:
+                jobs.request_stop(session, each)
+            session.commit()
+
+    def waiting(message: str) -> None:
+        assert tell is not None
+        tell(f"{message}; the stop is stored when it is back")
+
+    try:
+        patiently(request, patience, tell=waiting if tell else None)
+    except (KeyboardInterrupt, Exception) as error:
+        if not (isinstance(error, KeyboardInterrupt) or is_away(error)):
+            raise
+        raise Cancelled(
+            "the store is away, so the stop is not stored: what works in the background goes on, "
+            "or is started again",
+            "once the store is back: " + ", ".join(f"`jobs cancel {each}`" for each in job_ids),
+            code="stop_not_stored",
+        ) from error
 
 
 def close_row(store: Store, job: Job, code: int | None) -> Job:

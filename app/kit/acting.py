@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from app.access.session_user import action, notify, signed_in_user
-from app.kit.fields import values_of_form
+from app.kit.fields import at_field, values_of_form
 from app.operations.acting import queued
 from db.requests import Request
 
@@ -25,13 +25,21 @@ def acting(
     It takes what the operation takes after the actor; a job that the operation launches is queued.
     A request is made of what the form with this key holds, of widgets (`held`: their keys by
     field), and of the arguments: the fields that it `takes`. Keys have arguments in braces. Without
-    a request what widgets hold is given to the operation itself.
+    a request what widgets hold is given to the operation itself. An error of a field of the form is
+    drawn there.
     """
     parameters = inspect.signature(operation).parameters
     model = next((each.annotation for each in parameters.values() if _is_request(each)), None)
 
     @action
     def act(*args: Any, **given: Any) -> None:
+        if form:
+            with at_field(f"{form.format(*args)}.{{}}"):
+                do(*args, **given)
+        else:
+            do(*args, **given)
+
+    def do(*args: Any, **given: Any) -> None:
         if "launch" in parameters:
             given["launch"] = queued
         if model is not None and (takes or held or form):

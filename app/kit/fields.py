@@ -1,11 +1,15 @@
 """Widgets of a form from the fields of a request."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Any, Protocol
 
 import streamlit as st
 
+from app.text.languages import DEFAULT, error_text
+from app.text.plain import plain, sentence
 from app.text.remedies import in_pages
+from db.errors import InfError
 from db.requests import (
     Request,
     bounds_of,
@@ -17,6 +21,41 @@ from db.requests import (
 )
 
 SHARE = {"ge": 0, "le": 1}  # the bounds of a share, which forms show in percent
+WRONG, AT = "fields.wrong", "fields.at"  # errors by their fields' keys; keys of fields with a place
+# The field to blame for an error, by its code or, where it ends in "_", by the beginning of it; a
+# request names its own.
+FIELDS = {
+    "account_": "name",
+    "account_field_": "email",
+    "branch_missing": "branch",
+    "connection_exists": "name",
+    "connection_key_": "key",
+    "connection_name_": "name",
+    "connection_secret_": "secret",
+    "connection_url_": "url",
+    "connection_without_url": "url",
+    "dataset_name_": "name",
+    "email_": "email",
+    "evaluation_data_missing": "benchmark",
+    "item_count_": "items",
+    "model_missing": "models",
+    "password_": "password",
+    "release_exists": "name",
+    "release_name_": "name",
+    "repository_name_": "repo",
+    "right_not_chosen": "rights",
+    "rows_invalid": "lines",
+    "server_address_": "url",
+    "server_redirects": "url",
+    "server_wants_sign_in": "url",
+    "server_refuses_key": "key",
+    "server_unreachable": "url",
+    "stratum_unknown": "strata",
+    "token_beyond_person": "rights",
+    "token_days": "days",
+    "token_name": "name",
+    "webhook_url": "url",
+}
 
 
 class Uploaded(Protocol):
@@ -46,7 +85,45 @@ def draw_fields(
     for name in names:
         first = None if model.model_fields[name].is_required() else default_of(model, name)
         value = first if now is None else getattr(now, name)
-        _draw_field(model, name, value, {"key": f"{key}.{name}", **(more or {}).get(name, {})})
+        given = {"key": f"{key}.{name}", **(more or {}).get(name, {})}
+        is_wrong = given["key"] in st.session_state.get(WRONG, ())
+        with st.container(width=given.get("width", "stretch")) if is_wrong else nullcontext():
+            _draw_field(model, name, value, given)
+            draw_wrong(given["key"])
+
+
+def draw_wrong(key: str) -> None:
+    """What is wrong with the field of this key, under it, after the press that found it."""
+    st.session_state.setdefault(AT, set()).add(key)
+    if wrong := st.session_state.get(WRONG, {}).pop(key, ""):
+        st.error(plain(sentence(wrong)), icon=":material/error:")
+
+
+@contextmanager
+def at_field(form: str) -> Iterator[None]:
+    """Keep an error for the field of the form that is to blame for it; raise any other.
+
+    form: the keys of its fields, as `releases.{}`.
+    """
+    try:
+        yield
+    except InfError as error:
+        key = form.format(field_of(error))
+        if key not in st.session_state.get(AT, ()):
+            raise
+        st.session_state.setdefault(WRONG, {})[key] = error_text(DEFAULT, error)
+
+
+def field_of(error: InfError) -> str | None:
+    """The field of a form that is to blame for the error, if one is."""
+    if isinstance(named := error.values.get("field"), str):
+        return named
+    codes = [
+        code
+        for code in FIELDS
+        if code == error.code or (code.endswith("_") and error.code.startswith(code))
+    ]
+    return FIELDS[max(codes, key=len)] if codes else None
 
 
 def values_of_form(model: type[Request], *, key: str) -> dict[str, Any]:

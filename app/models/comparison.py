@@ -143,12 +143,17 @@ def part_of(measure: str) -> str:
     return GOALS if measure in FOLLOWED else GUARDS
 
 
+def in_parts(rows: Sequence[Difference]) -> list[Difference]:
+    """The differences by the parts of the forest."""
+    return sorted(rows, key=lambda row: PARTS.index(part_of(row.measure)))
+
+
 def forest_of(compared: Mapping[str, Sequence[Difference]]) -> dict[str, list[Dot]]:
     """{model: its paired differences}, by benchmark goals, guards, then controls; p-MRR on the
     others' scale."""
     found: dict[str, list[Dot]] = {}
     for benchmark, rows in compared.items():
-        for row in sorted(rows, key=lambda row: PARTS.index(part_of(row.measure))):
+        for row in in_parts(rows):
             scale = 100 if row.measure == NAMES[P_MRR] else 1
             low, high = (None if end is None else end / scale for end in (row.low, row.high))
             dot = Dot(
@@ -169,7 +174,11 @@ def draw_differences(
     compared: Mapping[str, Sequence[Difference]], origin: Origin, *, base: str
 ) -> None:
     """The forest of all benchmarks, and its table behind it."""
-    rows = [each.as_json() for found in compared.values() for each in found]
+    rows = [
+        {"part": part_of(each.measure), **each.as_json()}
+        for found in compared.values()
+        for each in in_parts(found)
+    ]
     if rows:
         title = wrapped(f"difference to {base.rpartition('/')[2]}", TITLE_CHARACTERS)
         figure = dots(forest_of(compared), title=title, from_zero=True)
@@ -181,7 +190,7 @@ def draw_differences(
             rows,
             None,
             key="evaluations.differences",
-            labels={"benchmark": "Benchmark"} | LABELS,
+            labels={"benchmark": "Benchmark", "part": "Part"} | LABELS,
             column_config={
                 **dict.fromkeys(("id", "model")),
                 "difference": number,

@@ -8,6 +8,7 @@ import streamlit as st
 from app.access.session_user import action, notify, require_permission
 from app.jobs_page.card import draw_last_failure, follow_job
 from app.kit.choice import choose, take_from_url
+from app.kit.fields import at_field, draw_wrong
 from app.kit.page import draw_drawer, draw_empty, draw_hand_off, draw_heading
 from app.models.comparison import draw_comparison, newest_of_each
 from app.models.headline import draw_headline, too_easy
@@ -28,6 +29,7 @@ from trainer.settings.table import DEFAULT_BASE_MODEL
 
 
 @action
+@at_field("evaluations.{}")
 def start() -> None:
     """Queue the evaluation that the form describes."""
     user, state = require_permission(operations.RIGHT), st.session_state
@@ -83,6 +85,7 @@ def draw_start(known: EvaluationOptions) -> None:
             help="A single checkpoint is evaluated together with its base model. trec:FILE scores "
             "a TREC run file.",
         )
+        draw_wrong("evaluations.models")
         labels = {number: f"release {number} · {name}" for number, name in known.releases.items()}
         first, second = st.columns(2)
         first.selectbox(
@@ -91,9 +94,13 @@ def draw_start(known: EvaluationOptions) -> None:
             format_func=lambda n: labels.get(n, "no release yet, give a benchmark"),
             key="evaluations.release",
         )
-        second.text_input(
-            "Or a benchmark: folder or name", key="evaluations.benchmark", help=about("benchmark")
-        )
+        with second:
+            st.text_input(
+                "Or a benchmark: folder or name",
+                key="evaluations.benchmark",
+                help=about("benchmark"),
+            )
+            draw_wrong("evaluations.benchmark")
         first, second = st.columns(2)  # a row each, so that a phone has them in order
         first.selectbox(
             "Tasks of the benchmark",

@@ -18,7 +18,7 @@ from db.corpus.browsing import pairs_with, texts_with
 from db.corpus.datasets import dataset_names
 from db.corpus.growing import Growable, pairs_to_grow
 from db.errors import BadInput
-from db.home import home
+from db.home import home, space_in
 from db.outcome.analyses import get_analysis, list_analyses
 from db.release.releases import list_releases, runs_of_releases_at
 from db.rows import Row
@@ -62,12 +62,13 @@ def start(actor: Actor, request: CorporaChosen, launch: Launch[T]) -> T:
 
     Raises BadInput for unusable lines of an admin's texts that are here, before the job begins.
     """
-    from analysis.files.corpora import read_texts  # here: it loads what reads files
+    from analysis.files.corpora import texts_of  # here: it loads what reads files
 
     require(actor, RIGHT)
     if actor.is_admin:  # else the launch refuses places of the server
         for path in filter(Path.is_file, map(Path, request.texts)):
-            read_texts(path)
+            for _ in texts_of(path):  # none is kept: a bad line is reported after the last
+                continue
     return launch(actor, kind_of(request), request)
 
 
@@ -86,7 +87,8 @@ def keep_file(actor: Actor, name: str, content: bytes) -> str:
     path = folder / safe
     if not path.exists():
         half = folder / f".{safe}.part"
-        half.write_bytes(content)
+        with space_in("INF_HOME", lambda: f"{len(content):,} bytes of {name}"):
+            half.write_bytes(content)
         half.replace(path)
     share(path)
     return str(path)

@@ -150,6 +150,7 @@ def read_prices(given: Mapping[str, str]) -> dict[str, dict[str, float]]:
                 f"the price of {model} is {text!r}",
                 "give USD per million tokens in and out, as 0.15/0.6",
                 code="request_invalid",
+                field="prices",
             )
         found[model] = {"input": values[0], "output": values[1]}
     return found

@@ -150,6 +150,8 @@ class RunShown(RunSummary):
 
     `texts`: of lists, in its kept groups: how many are theirs (`kept`), and dropped alone for what.
     `unanswered_usd`: of `spent_usd`, what calls without an answer may have cost at most.
+    `died_in_flight`: about how many calls were in flight when their workers died; they may have
+    been billed.
     `waiting`: what its workers wait for, since when, and the next attempt; "" while for nothing.
     `unchecked`: what it keeps now was never checked for what its texts share, and for leakage.
     """
@@ -163,6 +165,7 @@ class RunShown(RunSummary):
     reviews: dict[str, int]
     text_baseline: TextBaseline | None
     unanswered_usd: float
+    died_in_flight: int
     workers: int
     waiting: str
     shared_parts: SharedParts | None
@@ -576,6 +579,7 @@ def show(actor: Actor, run_id: int) -> RunShown:
             reviews=count_reviews(session, run_id),
             text_baseline=text_baseline(session, run_id),
             unanswered_usd=workers.unanswered_usd,
+            died_in_flight=workers.died_in_flight,
             workers=workers.alive,
             waiting=workers.trouble.waiting(),
             shared_parts=stored_shared_parts(session, run_id),
@@ -702,9 +706,15 @@ def compare_versions(
 
 
 def stop(actor: Actor, run_id: int, *, cancel: bool = False) -> None:
-    """Request that every worker of the run stops; calls in flight are completed and kept."""
+    """Request that every worker of the run stops; calls in flight are completed and kept.
+
+    Workers that wait for a place are cancelled: they would go on with it.
+    """
     with writing(actor, RIGHT) as session:
         stop_run(session, run_id, cancel=cancel)
+        for job in jobs.live_of_run(session, run_id):
+            if job.status == "queued":
+                forget(jobs.request_stop(session, job.id))
         record_event(session, actor.name, "run.stop", run_id, cancel=cancel)
 
 

@@ -6,7 +6,8 @@ import streamlit as st
 
 from app.access.session_user import signed_in_user
 from app.kit.choice import choose
-from app.kit.page import draw_empty, draw_heading, draw_table
+from app.kit.fields import draw_wrong
+from app.kit.page import draw_empty, draw_heading, draw_wrapped
 from app.operations import people
 from app.operations.people import MemberRow, PersonRow, Place
 from app.people import actions
@@ -56,7 +57,7 @@ def draw_member(
 
 def draw_form(persons: Sequence[PersonRow], places: dict[Place, str]) -> None:
     """Give a person rights on a place where they have none yet."""
-    with st.form("members.add", clear_on_submit=True):
+    with st.form("members.add"):
         st.markdown("**Add a member**")
         first, second, third = st.columns([2, 2, 3])
         first.selectbox("Person", [one.name for one in persons], key="members.name")
@@ -67,12 +68,14 @@ def draw_form(persons: Sequence[PersonRow], places: dict[Place, str]) -> None:
             index=1 if len(places) > 1 else 0,
             key="members.place",
         )
-        third.multiselect(
-            "Rights",
-            RIGHTS,
-            key="members.rights",
-            help=f"On a single study: {' and '.join(STUDY_RIGHTS)}.",
-        )
+        with third:
+            st.multiselect(
+                "Rights",
+                RIGHTS,
+                key="members.rights",
+                help=f"On a single study: {' and '.join(STUDY_RIGHTS)}.",
+            )
+            draw_wrong("members.rights")
         st.form_submit_button("Add member", type="primary", on_click=actions.add_member)
 
 
@@ -93,7 +96,7 @@ if not everybody:
     )
 else:
     named = people.places(user)
-    draw_table(
+    draw_wrapped(
         [
             {
                 "Person": one.name,
@@ -102,7 +105,7 @@ else:
             }
             for one in everybody
         ],
-        key="members.table",
+        {},
     )
     person = choose(
         "Rights of",

@@ -5,7 +5,7 @@ import streamlit as st
 from app.access.openid import providers
 from app.access.session_user import signed_in_user
 from app.kit.choice import choose
-from app.kit.fields import draw_fields
+from app.kit.fields import draw_fields, draw_wrong
 from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_table
 from app.operations import people
 from app.operations.people import Invitation, PersonRow
@@ -56,6 +56,7 @@ def draw_field(account: PersonRow, field: AccountField) -> None:
         label_visibility="collapsed",
         width=220,
     )
+    draw_wrong(key)
 
 
 def draw_controls(account: PersonRow, *, is_me: bool) -> None:
@@ -96,6 +97,7 @@ def draw_controls(account: PersonRow, *, is_me: bool) -> None:
     with st.popover("Rename", key=f"accounts.rename-{account.id}"):
         key = f"accounts.name-{account.id}"
         st.text_input("New name", account.name, key=key, max_chars=MAX_NAME_CHARACTERS)
+        draw_wrong(key)
         st.caption("Judgments, reviews and rights stay with the person, and so do their sessions.")
         st.button(
             "Rename",
@@ -159,21 +161,26 @@ if found:
         name=lambda one: one.name,
     )
     draw_account(account, is_me=user.account_id == account.id)
-with st.form("accounts.add", clear_on_submit=True):
+with st.form("accounts.add"):
     st.markdown("**Add an account**")
     first, second, third = st.columns([2, 1.5, 2])
-    first.text_input("Name", key="accounts.name")
+    with first:
+        st.text_input("Name", key="accounts.name")
+        draw_wrong("accounts.name")
     roles = ACCOUNT_ROLES if found else ("admin",)
     second.selectbox("Role", roles, key="accounts.role")
-    third.text_input(
-        "Password",
-        type="password",
-        placeholder=f"at least {MIN_PASSWORD_CHARACTERS} characters",
-        key="accounts.password",
-        autocomplete="new-password",
-    )
+    with third:
+        st.text_input(
+            "Password",
+            type="password",
+            placeholder=f"at least {MIN_PASSWORD_CHARACTERS} characters",
+            key="accounts.password",
+            autocomplete="new-password",
+        )
+        draw_wrong("accounts.password")
     for field in shown_fields():
         st.text_input(f"{field.label} (optional)", help=field.help, key=f"accounts.{field.column}")
+        draw_wrong(f"accounts.{field.column}")
     st.form_submit_button(
         "Add account", type="primary", on_click=actions.add, key="accounts.submit"
     )

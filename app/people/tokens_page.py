@@ -4,7 +4,7 @@ import streamlit as st
 
 from app.access.permissions import NEEDS
 from app.access.session_user import signed_in_user
-from app.kit.fields import draw_fields
+from app.kit.fields import draw_fields, draw_wrong
 from app.kit.page import draw_empty, draw_heading, draw_table
 from app.operations import datasets
 from app.operations.doors import tokens
@@ -60,10 +60,12 @@ if not valid:
         "With one, a notebook or script signs in at `/api/v1`, whose reference is at "
         "`/api/v1/docs`.",
     )
-with st.form("tokens.add", clear_on_submit=True):
+with st.form("tokens.add"):
     st.markdown("**Create a token**")
     first, second, third = st.columns([2, 1, 1])
-    first.text_input("Name", key="tokens.name", max_chars=MAX_NAME, placeholder="what it is for")
+    with first:
+        named = {"max_chars": MAX_NAME, "placeholder": "what it is for"}
+        draw_fields(TokenCreate, ["name"], key="tokens", more={"name": named})
     with second:
         draw_fields(TokenCreate, ["days"], key="tokens")
     third.number_input(
@@ -77,6 +79,7 @@ with st.form("tokens.add", clear_on_submit=True):
     all_rights = (*RIGHTS, *TOKEN_RIGHTS) if is_admin else RIGHTS
     held = [right for right in all_rights if user.rights.anywhere(right)]
     st.pills("Rights", held, selection_mode="multi", key="tokens.rights")
+    draw_wrong("tokens.rights")
     names = [each.name for each in datasets.list_all(user).data] if "curate" in held else []
     st.multiselect(
         "Datasets", names, key="tokens.datasets", placeholder="all that you have rights on"

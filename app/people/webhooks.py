@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app.access.session_user import signed_in_user
+from app.kit.fields import draw_wrong
 from app.kit.page import draw_table
 from app.operations.doors import events, webhooks
 from app.operations.doors.webhooks import MAX_URL, WebhookAdd, WebhookRow
@@ -25,7 +26,7 @@ def draw_webhooks() -> None:
         st.code(shown, language=None)
     for row in webhooks.list_all(signed_in_user()).data:
         _draw_webhook(row)
-    with st.form("webhooks.add", clear_on_submit=True):
+    with st.form("webhooks.add"):
         st.markdown("**Add a webhook**")
         st.text_input(
             "URL",
@@ -33,6 +34,7 @@ def draw_webhooks() -> None:
             max_chars=MAX_URL,
             placeholder="https://hooks.example.org/inf-studio",
         )
+        draw_wrong("webhooks.url")
         st.multiselect(
             "Events", events.NAMES, key="webhooks.events", placeholder="all but judgment.stored"
         )

@@ -10,7 +10,7 @@ from app.access.identity import Actor
 from app.access.session_user import action, notify, require_permission
 from app.groups.run_label import run_name
 from app.kit.choice import take_from_url
-from app.kit.fields import draw_fields, values_of_form
+from app.kit.fields import at_field, draw_fields, values_of_form
 from app.kit.page import draw_hand_off, draw_link, draw_table
 from app.operations import releases
 from app.operations.acting import queued
@@ -201,6 +201,7 @@ def plan_of_form(runs: tuple[int, ...]) -> ReleasePlan:
 
 
 @action
+@at_field(f"{FORM}.{{}}")
 def start(runs: tuple[int, ...]) -> None:
     """Queue the export that the form describes, into the releases folder."""
     actor, wanted = require_permission(releases.RIGHT), plan_of_form(runs)

@@ -8,7 +8,7 @@ import streamlit as st
 
 from analysis.files.csv_writer import csv_text
 from app.access.session_user import require_permission
-from app.jobs_page.card import follow_job
+from app.jobs_page.card import draw_last_failure, follow_job
 from app.kit.choice import choose
 from app.kit.figure import draw_rows
 from app.kit.frame.dataset import chosen_dataset
@@ -138,6 +138,7 @@ if runs:
     )
 if "releases.job" in st.session_state:
     follow_job(st.session_state["releases.job"], key="releases.follow")
+draw_last_failure("export", "releases.job")
 if found:
     draw_table(
         [each.as_json() | {"reviewed": reviews_words(each.reviews)} for each in found],

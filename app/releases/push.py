@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.access.session_user import action, notify, require_permission
 from app.jobs_page.card import follow_job
-from app.kit.fields import draw_fields, values_of_form
+from app.kit.fields import at_field, draw_fields, values_of_form
 from app.operations import releases
 from app.operations.acting import queued
 from curation.hub.request import PushStart
@@ -65,14 +65,15 @@ def push(what: What, number: int, key: str, *, dry_run: bool) -> None:
     """Queue the push that the form describes, or only its comparison with the Hub."""
     state, given = st.session_state, values_of_form(PushStart, key=key)
     way = state.get(f"{key}.push_way")
-    if way == "branch" and not given["branch"].strip():
-        raise BadInput("no branch given", "enter its name, for example v2", code="branch_missing")
     given |= {"pull_request": way == "pull request", "replace": way == "replace"}
-    wanted = PushStart.read(given | {f"{what}_id": number, "dry_run": dry_run})
-    job_id = releases.push(require_permission(releases.RIGHT), wanted, queued)
-    state[f"{key}.push_job"] = job_id
-    doing = f"Comparing with {wanted.repo}" if dry_run else f"The push to {wanted.repo}"
-    notify(f"{doing} is queued as job {job_id}.")
+    with at_field(f"{key}.{{}}"):
+        if way == "branch" and not given["branch"].strip():
+            raise BadInput("no branch given", "enter its name, as v2", code="branch_missing")
+        wanted = PushStart.read(given | {f"{what}_id": number, "dry_run": dry_run})
+        job_id = releases.push(require_permission(releases.RIGHT), wanted, queued)
+        state[f"{key}.push_job"] = job_id
+        doing = f"Comparing with {wanted.repo}" if dry_run else f"The push to {wanted.repo}"
+        notify(f"{doing} is queued as job {job_id}.")
 
 
 def _draw_difference(job: Job) -> None:

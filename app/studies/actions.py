@@ -7,7 +7,7 @@ import streamlit as st
 
 from app.access.session_user import action, notify, signed_in_user
 from app.kit.acting import acting, keep
-from app.kit.fields import values_of_form
+from app.kit.fields import at_field, values_of_form
 from app.operations import people
 from app.operations.judging import judgments, report, studies
 from app.text.numbers import counted
@@ -36,6 +36,7 @@ def _held(name: str) -> Any:
 
 
 @action
+@at_field("studies.{}")
 def create(dataset: str) -> None:
     """Create the study that the form describes."""
     made = studies.create(signed_in_user(), plan_of_form(dataset))
@@ -130,7 +131,7 @@ invite = acting(
     people.invite,
     lambda paths: keep(LINKS, paths),
     takes=("study_id",),
-    held={name: f"studies.invite.{name}" for name in ("days", "count")},
+    form="studies.invite",
 )
 
 

@@ -7,7 +7,6 @@ storage (`s3://…`) is read.
 """
 
 import json
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,6 +30,7 @@ from curation.release.plan import MANIFEST
 from curation.sources.converting import write_files
 from db.errors import BadInput
 from db.events import record_event
+from db.home import temporary_folder
 from db.jobs.runner import JobHandle
 from db.store.store import Store
 
@@ -78,17 +78,17 @@ def pull(
         "record": record,
     }
     if is_folder(repo):
-        with tempfile.TemporaryDirectory(prefix="inf-pull-") as aside:
+        with temporary_folder("inf-pull-") as aside:
             place = place_of(repo)
-            data = place.copy_of_files((*DATA_ENDINGS, MANIFEST), Path(aside) / "copy")
+            data = place.copy_of_files((*DATA_ENDINGS, MANIFEST), aside / "copy")
             # the folder's name alone: no path of this machine goes into a card
             origin = f"folder:{place.url.rstrip('/').rpartition('/')[2]}"
             shared |= {"source": origin, "licence": licence}
-            found = _import(store, data, Path(aside), wanted, origin, imported_by, shared)
+            found = _import(store, data, aside, wanted, origin, imported_by, shared)
         return replace(found, repo=repo, licence=licence)
     api = reading_api()
     patterns = [f"*{suffix}" for suffix in DATA_ENDINGS] + ["release.json"]
-    with tempfile.TemporaryDirectory(prefix="inf-pull-") as folder:
+    with temporary_folder("inf-pull-") as folder:
         with translated_errors(f"pulling {repo}", pulling=True):
             info = api.dataset_info(repo, revision=revision)
             licence = licence or _licence(info)
@@ -102,8 +102,8 @@ def pull(
         commit = info.sha
         shared |= {"source": f"hf:{repo}", "licence": licence}
         origin = f"hf:{repo}@{commit}"
-        with tempfile.TemporaryDirectory(prefix="inf-pull-") as aside:
-            found = _import(store, Path(folder), Path(aside), wanted, origin, imported_by, shared)
+        with temporary_folder("inf-pull-") as aside:
+            found = _import(store, folder, aside, wanted, origin, imported_by, shared)
         return replace(found, repo=repo, commit=commit, licence=licence)
 
 

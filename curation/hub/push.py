@@ -13,7 +13,6 @@ name exactly these files.
 """
 
 import hashlib
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +30,7 @@ from curation.hub.request import PushStart
 from curation.release.plan import MANIFEST
 from db.errors import NotFound, Refused
 from db.events import is_recorded, record_event
+from db.home import temporary_folder
 from db.jobs.runner import JobHandle
 from db.outcome.checkpoints import get_checkpoint
 from db.release.releases import get_release
@@ -98,8 +98,8 @@ class Pushed(SparseRow):
 def push(handle: JobHandle) -> Pushed:
     """The handler of `push` jobs. A dry run needs no token."""
     wanted = PushStart.read(handle.config)
-    with tempfile.TemporaryDirectory(prefix="inf-push-") as aside:
-        return _push(handle, wanted, _source(handle, wanted, Path(aside)))
+    with temporary_folder("inf-push-") as aside:
+        return _push(handle, wanted, _source(handle, wanted, aside))
 
 
 def _push(handle: JobHandle, wanted: PushStart, source: Source) -> Pushed:

@@ -150,6 +150,7 @@ def mapping_by_kind(
                 f"`{given}` maps a column of {named}, and there is no file of {named}",
                 "give that file, too",
                 code="column_mapping_without_file",
+                field=given,
             )
         able = [
             each for each in files if (each.kind == named if dot else ours in COLUMNS[each.kind])
@@ -158,12 +159,13 @@ def mapping_by_kind(
         for kind in [named] if dot else _meant(ours, theirs, having):
             found[kind][ours] = theirs
     for named, mapping in found.items():
-        for theirs in mapping.values():
+        for ours, theirs in mapping.items():
             if list(mapping.values()).count(theirs) > 1:
                 raise BadInput(
                     f"the file's column `{theirs}` is mapped twice (of the {named})",
                     "map each column once",
                     code="column_mapped_twice",
+                    field=f"{named}.{ours}",
                 )
     return found
 
@@ -191,6 +193,7 @@ def files_having(given: str, theirs: str, able: Sequence[FileColumns]) -> list[F
         f"{_listed(has)}{did_you_mean(theirs, has)}",
         "map one that it has",
         code="column_missing",
+        field=given,
     )
 
 

@@ -4,7 +4,6 @@ A folder is what a format of `curation.sources` recognises (BEIR, MS MARCO), fil
 `passages`, or a dataset of the Hub as it was downloaded: the shards of one split.
 """
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -29,6 +28,7 @@ from curation.sources.converting import write_files
 from curation.sources.registry import SOURCES
 from curation.sources.rows import SourceKind
 from db.errors import BadInput, BadRow, Refused
+from db.home import temporary_folder
 from db.shape import Shape, shape_in
 
 # on the Hub a .json file describes the dataset
@@ -127,8 +127,8 @@ def opened_files(
                 f"{layout} has no splits", "leave out `split=`", code="layout_without_splits"
             )
         given["split"] = split
-    with tempfile.TemporaryDirectory(prefix="inf-import-") as place:
-        done = write_files(kind.convert(given), Path(place), limit=None)
+    with temporary_folder("inf-import-") as place:
+        done = write_files(kind.convert(given), place, limit=None)
         found = _read_as([done.passages_path], [done.pairs_path], {}, False)
         rows = [BadRow(row.file, row.line, row.reason) for row in done.examples]
         yield replace(found, left_out=rows, left_out_count=sum(done.left_out.values()))

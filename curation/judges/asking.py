@@ -1,17 +1,34 @@
 """Asking a provider for judges: every answer is journaled before it is read, none is paid for
-twice."""
+twice. A server or store that is away is waited for as a run waits for it."""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from curation.providers.provider import Answer, Keeps, Provider, Request, RowFailed, call_row
 from db.run.calls import StoredCall, add_calls, find_calls
 from db.store.store import Store
 
 IN_FLIGHT = 16
+WATCH_SECONDS = 0.5  # between two looks at what is waited for, and whether the work is to stop
 OUT_OF_BUDGET = "out_of_budget"
 Answers = tuple[dict[str, StoredCall], dict[str, str]]
+
+
+@dataclass
+class Patience:
+    """How long a judge waits. `show`: shows what is waited for, "" once that is over.
+
+    `with_store`: the result of work, tried again while the store is away. `was_reached`: its server
+    answered this work before: then it is waited for at the start, too.
+    """
+
+    seconds: float = 0.0
+    show: Callable[[str], None] = lambda _: None
+    with_store: Callable[[Callable[[], Any]], Any] = lambda work: work()
+    was_reached: bool = False
 
 
 @dataclass
@@ -41,6 +58,7 @@ def ask_all(
     make: Callable[[], Provider],
     requests: Sequence[Request],
     check: Callable[[], None] | None,
+    patience: Patience,
     budget: Budget | None = None,
 ) -> Answers:
     """The calls that answer these requests by key, and the reasons of those that fail.
@@ -48,8 +66,12 @@ def ask_all(
     `make`: the provider, used where the journal has not all. What `budget` does not cover is not
     sent. Raises ProviderError if the provider cannot be used.
     """
-    with store.read() as session:
-        stored = find_calls(session, [key for request in requests for key in request.keys])
+
+    def find() -> dict[str, StoredCall]:
+        with store.read() as session:
+            return find_calls(session, [key for request in requests for key in request.keys])
+
+    stored = patience.with_store(find)
     known = {
         request.key: stored[key]
         for request in requests
@@ -59,7 +81,10 @@ def ask_all(
     missing = {request.key: request for request in requests if request.key not in known}
     failed: dict[str, str] = {}
     if missing:
-        asyncio.run(_ask(store, make, list(missing.values()), known, failed, check, budget))
+        asyncio.run(
+            _ask(store, make, list(missing.values()), known, failed, check, patience, budget)
+        )
+        patience.was_reached |= bool(known)
     return known, failed
 
 
@@ -70,16 +95,25 @@ async def _ask(
     known: dict[str, StoredCall],
     failed: dict[str, str],
     check: Callable[[], None] | None,
+    patience: Patience,
     budget: Budget | None,
 ) -> None:
-    provider, places = make(), asyncio.Semaphore(IN_FLIGHT)
+    provider, places = patience.with_store(make), asyncio.Semaphore(IN_FLIGHT)
     sent: dict[str, float] = {}  # what each call costs, at most until it is answered
     aside_usd = 0.0  # what answers cost that are not used
+
+    def journal(request: Request, answer: Answer) -> dict[str, StoredCall]:
+        kept: dict[str, StoredCall] = patience.with_store(partial(_journal, store, request, answer))
+        return kept
+
+    def keep_spent(usd: float) -> None:
+        if budget is not None:
+            patience.with_store(partial(budget.keep, usd))
 
     def keep(request: Request, answer: Answer) -> None:
         nonlocal aside_usd
         aside_usd += answer.cost_usd
-        _journal(store, request, answer)
+        journal(request, answer)
 
     if isinstance(provider, Keeps):
         provider.keep = keep
@@ -96,14 +130,25 @@ async def _ask(
                 failed[request.key] = error.reason
             else:
                 sent[request.key] = answer.cost_usd
-                known.update(await asyncio.to_thread(_journal, store, request, answer))
+                known.update(await asyncio.to_thread(journal, request, answer))
 
     async def send(some: Sequence[Request]) -> None:
         async with asyncio.TaskGroup() as group:
             for request in some:
                 group.create_task(one(request))
 
-    try:
+    async def watch() -> None:
+        shown = ""
+        while True:
+            if check is not None:
+                check()
+            waiting = provider.state().trouble.waiting()
+            if waiting or shown:
+                await asyncio.to_thread(patience.show, waiting)
+            shown = waiting
+            await asyncio.sleep(WATCH_SECONDS)
+
+    async def work() -> None:
         await provider.check_models(list(dict.fromkeys(each.model for each in requests)))
         if budget is None:
             await send(requests)
@@ -115,15 +160,24 @@ async def _ask(
                 failed.update((each.key, OUT_OF_BUDGET) for each in waiting)
                 break
             waiting = waiting[len(some) :]
-            await asyncio.to_thread(budget.keep, budget.spent_usd + highest)
+            await asyncio.to_thread(keep_spent, budget.spent_usd + highest)
             try:
                 await send(some)
             finally:
                 unanswered = provider.state().unanswered_usd
                 budget.spent_usd = before + sum(sent.values()) + aside_usd + unanswered
-                await asyncio.to_thread(budget.keep, budget.spent_usd)
+                await asyncio.to_thread(keep_spent, budget.spent_usd)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            watching = group.create_task(watch())
+            await work()
+            watching.cancel()
     except ExceptionGroup as several:
-        raise several.exceptions[0] from several
+        first: Exception = several
+        while isinstance(first, ExceptionGroup):
+            first = first.exceptions[0]
+        raise first from first.__cause__
     finally:
         await provider.close()
 

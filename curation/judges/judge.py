@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from db.question import PICK, Question
 
 if TYPE_CHECKING:  # a wheel has this module without what it needs
-    from curation.judges.asking import Budget
+    from curation.judges.asking import Budget, Patience
 
 
 @dataclass(frozen=True)
@@ -72,3 +72,10 @@ class PaidJudge(ItemJudge, Protocol):
 
     guidelines: str | None
     budget: "Budget | None"
+
+
+@runtime_checkable
+class WaitingJudge(ItemJudge, Protocol):
+    """One that waits for a server that is away, as its `patience` says; none before it is set."""
+
+    patience: "Patience"

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from sqlalchemy.orm import Session
 
-from curation.judges.asking import IN_FLIGHT, Budget, ask_all
+from curation.judges.asking import IN_FLIGHT, Budget, Patience, ask_all
 from curation.judges.judge import Choice, ItemView
 from curation.providers.openai_server import OpenAIProvider
 from curation.providers.provider import Provider, Request
@@ -59,6 +59,7 @@ class OpenAIJudge:
         self._is_pointwise = model != way
         self.guidelines: str | None = None if way == name else ""
         self.budget: Budget | None = None
+        self.patience = Patience()
         self.kinds = tuple(kind for kind in KINDS if kind != "pick" or not self._is_pointwise)
         recipe = load_recipe(PROVIDERS.find(self.provider).recipe)
         with store.read() as session:
@@ -84,7 +85,9 @@ class OpenAIJudge:
     ) -> list[Choice]:
         """An answer for every view. Raises ProviderError if the server cannot be used."""
         requests = [self._request(view) for view in views]
-        known, failed = ask_all(self._store, self._provider, requests, check, self.budget)
+        known, failed = ask_all(
+            self._store, self._provider, requests, check, self.patience, self.budget
+        )
         return [
             _read(known.get(request.key), failed.get(request.key, ""), view)
             for request, view in zip(requests, views, strict=True)
@@ -124,6 +127,8 @@ class OpenAIJudge:
             self._recipe,
             concurrency=IN_FLIGHT,
             with_budget=self.budget is not None,
+            patience_seconds=self.patience.seconds,
+            was_reached=self.patience.was_reached,
         )
 
 

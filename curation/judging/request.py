@@ -11,13 +11,14 @@ from analysis.agreement.judgment_filter import JudgmentFilter
 from analysis.study.design import Target
 from curation.judging.sampling import Sample, Sampling, Stratum
 from curation.rules.language import Language
+from curation.servers.patient import Patient
 from db.errors import BadInput
 from db.requests import Request, option
 from db.review.queue import QueueFilter
 from db.values import STUDY_STATUSES, Verdict
 
 
-class JudgeStart(Request):
+class JudgeStart(Patient):
     """Let a model answer what it has not judged of a study, or of all groups of a run.
 
     Without a judge the run's validator judges its edited groups, or the one of `group_id`.

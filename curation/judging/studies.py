@@ -9,12 +9,13 @@ the program has been through the whole queue.
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from curation.judges.asking import OUT_OF_BUDGET
-from curation.judges.judge import Choice, ItemJudge, ItemView, PaidJudge
+from curation.judges.asking import OUT_OF_BUDGET, Patience
+from curation.judges.judge import Choice, ItemJudge, ItemView, PaidJudge, WaitingJudge
 from curation.judging.request import StudyPlan
 from curation.judging.sampling import sample_study_items
 from db.assignment.shown_items import shuffled_labels
@@ -23,6 +24,7 @@ from db.corpus.texts import passage_texts
 from db.errors import BadInput, Refused
 from db.events import record_event
 from db.jobs.runner import JobHandle
+from db.patience import patience_of
 from db.question import about_shown
 from db.rows import Json, Row
 from db.run.new_items import questions_of
@@ -184,9 +186,13 @@ def judge_study(handle: JobHandle, study_id: int, judge: ItemJudge) -> StudyJudg
         study_id=study_id,
         guideline_id=guideline_id,
     )
-    with handle.store.write() as session:
-        count_known(session, study_id, judge_id)
-        session.commit()
+
+    def count() -> None:
+        with handle.store.write() as session:
+            count_known(session, study_id, judge_id)
+            session.commit()
+
+    handle.patiently(count)
     return StudyJudged.of(counted, study_id=study_id)
 
 
@@ -214,9 +220,8 @@ def judge_all(
     before = total - len(waiting)
     place = f"run{run_id}" if study_id is None else str(study_id)
     handle.report(before, total, judge.name)
-    counts: Counter[str] = Counter()
 
-    def record(session: Session, shown: Waiting, choice: Choice) -> None:
+    def record(session: Session, shown: Waiting, choice: Choice) -> str:
         label, _ = record_choice(
             session,
             shown,
@@ -226,11 +231,11 @@ def judge_all(
             study_id=study_id,
             guideline_id=guideline_id,
         )
-        counts[label] += 1
+        return label
 
     of = ("study", study_id) if study_id is not None else ("run", run_id)
     budget = judge.budget if isinstance(judge, PaidJudge) else None
-    unusable = judge_waiting(handle, judge, judge_id, waiting, record, of=of, before=before)
+    counts, unusable = judge_waiting(handle, judge, judge_id, waiting, record, of=of, before=before)
     return Judged(
         judge=judge.name,
         kind=judge.kind,
@@ -251,40 +256,59 @@ def judge_waiting(
     judge: ItemJudge,
     judge_id: int,
     waiting: Sequence[int],
-    record: Callable[[Session, Waiting, Choice], None],
+    record: Callable[[Session, Waiting, Choice], str],
     *,
     of: tuple[str, object],
     before: int = 0,
-) -> Counter[str]:
+) -> tuple[Counter[str], Counter[str]]:
     """Let a judge answer these items, as many per call as it takes; `record` stores an answer.
+
+    A server or store that is away is waited for as the job's config says.
 
     The answers of a call are committed together, with one event for all of them, to the study or
     run they are `of`: whoever listens wants to know that it has new answers, and the answers of a
     model to a run would be a million rows. Its actor is who started the job, as a model may have a
-    person's name. A stop is checked between calls. Returns the reasons of unusable answers,
-    counted; those are not recorded.
+    person's name. A stop is checked between calls. Returns what `record` returned, counted, and the
+    reasons of unusable answers, which are not recorded.
     """
-    unusable: Counter[str] = Counter()
-    for start in range(0, len(waiting), judge.at_once):
-        handle.check()
+    counts, unusable, total = Counter[str](), Counter[str](), before + len(waiting)
+    patience = Patience(
+        patience_of(handle.config),
+        lambda message: handle.report(before + counts.total(), total, message or judge.name),
+        handle.patiently,
+        was_reached=before > 0,
+    )
+    if isinstance(judge, WaitingJudge):
+        judge.patience = patience
+
+    def show(start: int) -> list[Waiting]:
         with handle.store.read() as session:
-            batch = show_items(session, waiting[start : start + judge.at_once], judge_id)
-        choices = judge.choose([each.view for each in batch], check=handle.check)
+            return show_items(session, waiting[start : start + judge.at_once], judge_id)
+
+    def store(batch: Sequence[Waiting], choices: Sequence[Choice]) -> Counter[str]:
         with handle.store.write() as session:
-            for each, choice in zip(batch, choices, strict=True):
-                if choice.unusable:
-                    unusable[choice.unusable] += 1
-                else:
-                    record(session, each, choice)
-            if stored := sum(not choice.unusable for choice in choices):
+            found = Counter(
+                record(session, each, choice)
+                for each, choice in zip(batch, choices, strict=True)
+                if not choice.unusable
+            )
+            if stored := found.total():
                 about = {"judge": judge_id, "judgments": stored}
                 record_event(session, handle.started_by, "judgment.stored", of, **about)
             session.commit()
-        handle.report(before + start + len(batch), before + len(waiting), judge.name)
+        return found
+
+    for start in range(0, len(waiting), judge.at_once):
+        handle.check()
+        batch = handle.patiently(partial(show, start))
+        choices = judge.choose([each.view for each in batch], check=handle.check)
+        counts += handle.patiently(partial(store, batch, choices))
+        unusable.update(choice.unusable for choice in choices if choice.unusable)
+        handle.report(before + start + len(batch), total, judge.name)
         if unusable[OUT_OF_BUDGET]:
             unusable[OUT_OF_BUDGET] += len(waiting) - start - len(batch)  # nobody was asked
             break
-    return unusable
+    return counts, unusable
 
 
 def enrol(session: Session, judge: ItemJudge) -> Judge:

@@ -27,7 +27,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from curation.importing.rows import ID_DIGITS
-from curation.judges.judge import ItemJudge, ItemView
+from curation.judges.asking import Patience
+from curation.judges.judge import ItemJudge, ItemView, WaitingJudge
 from curation.judges.registry import judge_named
 from curation.judging.candidates import is_near_duplicate, seeded
 from curation.mining.finders import FINDERS, IDS_PER_QUERY, PASSES, Corpus, Found, SourcePair
@@ -56,15 +57,26 @@ def mine(handle: JobHandle) -> NegativesMined:
     """The handler of `mine` jobs; config NegativesMine."""
     request = NegativesMine.read(handle.config)
 
-    def progress(done: int, total: int) -> None:
+    name = f"mining {request.name}"
+    at = (0, 0)
+
+    def progress(done: int, total: int, waiting: str = "") -> None:
+        nonlocal at
+        at = done, total
         handle.check()
-        handle.report(done, total, f"mining {request.name}")
+        handle.report(done, total, f"{name}, {waiting}" if waiting else name)
 
-    return mine_as(handle.store, request, by=handle.started_by, progress=progress)
+    patience = Patience(
+        request.patience_seconds, lambda waiting: progress(*at, waiting), handle.patiently
+    )
+    return mine_as(handle.store, request, by=handle.started_by, progress=progress, waits=patience)
 
 
-def mine_as(store: Store, request: NegativesMine, *, by: str, progress: Progress) -> NegativesMined:
+def mine_as(
+    store: Store, request: NegativesMine, *, by: str, progress: Progress, waits: Patience
+) -> NegativesMined:
     """Mine, give the pairs what was found and write the file. `by` is named in the audit log.
+    The judge waits for its server as `waits` says.
 
     Raises NotFound, BadInput for a file that exists, a corpus without passages, or an unknown judge
     or language.
@@ -84,6 +96,8 @@ def mine_as(store: Store, request: NegativesMine, *, by: str, progress: Progress
             code="nothing_to_mine",
         )
     judge = judge_named(request.judge, store) if request.judge else None
+    if isinstance(judge, WaitingJudge):
+        judge.patience = waits
     counts: Counter[str] = Counter()
     given: dict[str, list[str]] = {}  # texts by query id
     is_kept = out is None or request.keep

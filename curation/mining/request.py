@@ -3,13 +3,14 @@
 from typing import Literal
 
 from analysis.embed.model_source import DEFAULT_MODEL
-from db.requests import Request, option
+from curation.servers.patient import Patient
+from db.requests import option
 from db.rows import Row
 
 Source = Literal["bm25", "embedding"]
 
 
-class NegativesMine(Request):
+class NegativesMine(Patient):
     """Hard negatives for the pairs of a dataset, given to them or written to a file."""
 
     name: str = option(..., "The dataset with the pairs.", names=(), metavar="DATASET")

@@ -16,7 +16,7 @@ import openai
 
 from curation.providers.provider import Request, RowFailed
 from curation.providers.trouble import causes_of
-from curation.recipe.completion import NotACompletion, Unusable
+from curation.recipe.completion import NotACompletion, Page, Unusable
 from db.errors import BadInput, ProviderError
 from db.tables import utc_now
 
@@ -30,7 +30,8 @@ LIMIT_NAMES: Final = ("max_tokens", "max_completion_tokens")
 QUOTA, TOO_LONG = "insufficient_quota", "context_length_exceeded"
 # of one prompt that alone exceeds a limit of tokens per minute (status 429): no pause helps
 TOO_LARGE: Final = "request too large"
-GATEWAY_TIMEOUTS: Final = (504, 524)  # a proxy waited in vain for an answer that may be written
+# a proxy waited in vain for an answer that may be written, or lost it
+GATEWAY_TIMEOUTS: Final = (408, 504, 520, 524)
 QUOTA_CODES: Final = {QUOTA, "budget_exceeded", "ExceededBudget"}
 KEY_CODES: Final = {"auth_error", "authentication_error", "invalid_api_key", "expired_key"}
 
@@ -39,6 +40,7 @@ def raise_if_final(error: Exception, request: Request, server: str) -> None:
     """Raise for what further attempts cannot fix; return for the rest."""
     if isinstance(error, openai.APIStatusError):
         raise_if_quota_is_spent(error)
+    raise_if_sign_in(error, server)
     if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError) or (
         isinstance(error, openai.BadRequestError) and _is_about_key(error)
     ):
@@ -153,6 +155,26 @@ def raise_if_quota_is_spent(error: openai.APIStatusError) -> None:
             "add credit, then resume",
             code="quota_spent",
         ) from error
+
+
+def raise_if_sign_in(error: Exception, server: str) -> None:
+    """Raise ProviderError for a page on which a person is to sign in."""
+    if isinstance(error, Page) and error.asks_to_sign_in:
+        raise ProviderError(
+            f"{server} answers with a page to sign in ({error.title!r})",
+            "sign in to the network or proxy that sent it, or give the address and the key of an "
+            "API behind it, then resume",
+            code="server_wants_sign_in",
+        ) from error
+
+
+def only_pages(error: Page, servers: str) -> ProviderError:
+    """The error that stops work whose server has sent nothing but pages."""
+    return ProviderError(
+        f"{servers} answers with a page ({error.title!r}) and has given no other answer",
+        "check the address: that of an API often ends with /v1; then resume",
+        code="server_sends_pages",
+    )
 
 
 def wrong_key(error: openai.APIStatusError) -> ProviderError:

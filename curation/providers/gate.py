@@ -56,12 +56,18 @@ class Latencies:
         """
         if len(self._answers) < (MIN_ANSWERS if max_tokens else MIN_UNLIMITED):
             return math.inf
-        seconds = sorted(each for each, _ in self._answers)
-        slow = seconds[math.ceil(0.99 * len(seconds)) - 1]
+        slow = self.slow()
         if not max_tokens:
             return max(HANG_SECONDS, MUCH_LONGER * slow)
-        pace = sum(seconds) / max(1, sum(tokens for _, tokens in self._answers))
+        seconds = sum(each for each, _ in self._answers)
+        tokens = sum(each for _, each in self._answers)
+        pace = seconds / max(1, tokens)
         return max(HANG_SECONDS, SLOWER * pace * max_tokens, LONGER * slow)
+
+    def slow(self) -> float:
+        """The 99th percentile of the answers' seconds; 0 without one."""
+        seconds = sorted(each for each, _ in self._answers)
+        return seconds[math.ceil(0.99 * len(seconds)) - 1] if seconds else 0.0
 
     def longest(self) -> float:
         """Seconds of the slowest answer, 0 without one."""

@@ -10,7 +10,7 @@ import logging
 import math
 import random
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -29,6 +29,7 @@ from curation.providers.failures import (
     max_retry_after,
     may_be_about_form,
     may_be_about_one_request,
+    only_pages,
     raise_if_final,
     refuses_all,
     refuses_limit_name,
@@ -57,6 +58,7 @@ from curation.providers.trouble import TroubleLog, describe
 from curation.recipe.answers import storable
 from curation.recipe.completion import (
     NotACompletion,
+    Page,
     Unusable,
     as_stored,
     how_it_ended,
@@ -84,6 +86,8 @@ MAX_FAILING_SHARE: Final = 0.05  # of requests that fail while the server works
 ROW_SECONDS: Final = 45.0  # after that fewer failures of a row are enough
 MIN_ROW_FAILURES: Final = 3
 MAX_CUTS: Final = 2  # of a row's calls that hang, or fail alone after long, as others are answered
+MIN_REFUSALS: Final = 2  # by a rate, while others are answered: then it may be the row's own
+MIN_OTHERS: Final = 8  # answers meanwhile
 SLOW_FAILURE: Final = 12.0  # seconds: a row with four of these would take longer than a minute
 STUCK: Final = 3  # times HANG_SECONDS: then a call may hold its place in vain
 COMPARED: Final = 0.5  # times HANG_SECONDS: then what may hold all places in vain is found out
@@ -99,9 +103,10 @@ class _Tries:
     `cuts`: calls that hung while such a request was answered; `slow`: that failed after long.
     `answered`, `recovered`: how many calls of any request were answered, and had failed before they
     were, by its first attempt. `failures`: of its own.
-    `form`: the simplest that it has needed. `renamed`: its limit of output tokens, once, else two
-    names would alternate. `passed`: the endpoints that passed it on, in a row. `lost`: answers that
-    did not arrive, `lost_usd` what they may have cost.
+    `refusals`: by a rate (429), after which another such request was answered; `refused_at`: the
+    newest one. `form`: the simplest that it has needed. `compared`: see `_start_hangs`. `renamed`:
+    its limit of output tokens, once, else two names would alternate. `passed`: the endpoints that
+    passed it on, in a row. `lost`: answers that did not arrive, `lost_usd` what they may have cost.
     """
 
     began: float
@@ -113,9 +118,12 @@ class _Tries:
     of_server: int = 0
     passed: tuple[str, ...] = ()
     failed_at: float = math.inf
+    refusals: int = 0
+    refused_at: float = math.inf
     cuts: int = 0
     slow: int = 0
     form: int = 0
+    compared: asyncio.Task[bool] | None = None
     renamed: bool = False
     lost: int = 0
     lost_usd: float = 0.0
@@ -128,12 +136,26 @@ class _Tries:
         self.failures += 1
         self.failed_at = time.monotonic()
 
+    def refused(self, last_answer: float) -> None:
+        """Count a refusal by a rate. A minute that a row is given begins with the first one."""
+        self.refusals += last_answer > self.refused_at
+        if self.refused_at == math.inf:
+            self.began = time.monotonic()
+        self.failures += 1
+        self.refused_at = time.monotonic()
+
+    def start_hangs(self) -> bool:
+        """Whether the server answers others and not even the start of this one."""
+        return self.compared is not None and self.compared.done() and self.compared.result()
+
     def is_of_row(self) -> bool:
-        """Whether the row is to blame, as the server answers others."""
+        """Whether the row is to blame, as the server answers others; one that was refused by a rate
+        not before ROW_SECONDS: most rates are counted by the minute."""
         if self.cuts >= MAX_CUTS:
             return True
         is_slow = time.monotonic() - self.began > ROW_SECONDS
-        return self.of_row >= (MIN_ROW_FAILURES if is_slow else MAX_ATTEMPTS - 1)
+        early = MAX_ATTEMPTS - 1 if self.refused_at == math.inf else math.inf
+        return self.of_row >= (MIN_ROW_FAILURES if is_slow else early)
 
 
 @dataclass(eq=False)
@@ -143,7 +165,7 @@ class _Call:
     request: Request
     limit: asyncio.Timeout
     began: float
-    hung_before: bool
+    tries: _Tries
     hangs: bool = False
 
     @property
@@ -201,12 +223,13 @@ class OpenAIProvider:
         self._parks = parks
         self._calls: set[_Call] = set()
         self._watch: asyncio.Task[None] | None = None
-        self._compared: asyncio.Task[bool] | None = None  # of calls that hold all places for long
+        self._comparing = set[asyncio.Task[bool]]()
         self._latencies: defaultdict[tuple[str, str], Latencies] = defaultdict(Latencies)
         self._tries: dict[str, _Tries] = {}  # of requests without an answer yet, by key
         self._in_a_row = 0  # failures since the last answer
         self._lost_usd = 0.0  # what answers cost that were lost on their way
         self._beyond_usd: defaultdict[tuple[str, str], float] = defaultdict(float)
+        self._prompt_tokens = defaultdict[tuple[str, str], Counter[str]](Counter)  # by model, task
         self._jitter = random.Random()
         self.failures = 0
         self._trouble = TroubleLog()
@@ -342,8 +365,11 @@ class OpenAIProvider:
         return known + self._beyond_usd[request.model, request.task]
 
     def _counted_tokens(self, request: Request) -> float:
-        """What counts against a limit of tokens: the prompt at four bytes each, and the output."""
-        return max_input_tokens(request) / 4 + max_output_tokens(request)
+        """What counts against a limit of tokens: the prompt, at as many bytes each as the server
+        counted so far in its stage, four before it did, and the output."""
+        known = self._prompt_tokens[request.model, request.task]
+        share = known["tokens"] / known["bytes"] if known["bytes"] else 1 / 4
+        return max_input_tokens(request) * share + max_output_tokens(request)
 
     def state(self) -> ProviderState:
         """The gate's state and how many attempts failed."""
@@ -373,7 +399,7 @@ class OpenAIProvider:
 
     async def close(self) -> None:
         """Close the connections."""
-        for task in (self._return, self._watch, self._compared):
+        for task in (self._return, self._watch, *self._comparing):
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
@@ -424,7 +450,7 @@ class OpenAIProvider:
                 endpoint.open_requests += 1
                 # the SDK's timeout is one of silence: a slow drip never ends by it
                 limit = asyncio.timeout(self._timeout(request))
-                call = _Call(request, limit, time.monotonic(), tries.cuts > 0)
+                call = _Call(request, limit, time.monotonic(), tries)
                 try:
                     # not `chat.completions.create`, which walks through every message and schema
                     # to rename fields, and builds models of the response: a third of all CPU
@@ -496,8 +522,9 @@ class OpenAIProvider:
                         if refused.reason == "request_refused" and await self._refuses_all(request):
                             raise refuses_all(endpoint.url, describe(error)) from error
                         raise
-                    is_throttled = isinstance(error, openai.RateLimitError)
-                    if is_throttled:
+                    if isinstance(error, openai.RateLimitError) and not self._is_refused_alone(
+                        tries, kind
+                    ):
                         self.gate.throttled(started, delay)
                     else:
                         self.failures += 1
@@ -526,9 +553,11 @@ class OpenAIProvider:
                     endpoint.open_requests -= 1
                     endpoint.first[request.model].set()
             self.gate.check()  # a run that stops judges no row: those beside it were stopped, too
+            silent = time.monotonic() - max(self._last_answer, tries.began)
+            if tries.refused_at < math.inf and silent > ROW_SECONDS:  # none is left beside it
+                tries.of_row += await self._answers_again(request)
             if tries.is_of_row():
                 raise gave_up(tries.attempts, failed)
-            silent = time.monotonic() - max(self._last_answer, tries.began)
             if (
                 tries.of_server >= MAX_ATTEMPTS
                 or self._in_a_row >= MAX_IN_A_ROW
@@ -538,16 +567,21 @@ class OpenAIProvider:
                 if await self._give_up(request, failed, tries):
                     continue
             self._trouble.retrying(delay)
-            seconds = delay if delay else self._backoff(tries.attempts)
-            if not is_throttled:
-                raise TryLater(seconds)
-            await self.gate.pause(seconds)
+            raise TryLater(delay or self._backoff(tries))
 
     def _count_failure(self, call: _Call, tries: _Tries, kind: tuple[str, str]) -> None:
         tries.failed(self._answered_at.get(kind, -math.inf))
         tries.slow += not call.hangs and call.seconds >= SLOW_FAILURE
         if tries.cuts + tries.slow >= MAX_CUTS and self._fails_alone(call, tries):
             tries.cuts = MAX_CUTS
+
+    def _is_refused_alone(self, tries: _Tries, kind: tuple[str, str]) -> bool:
+        """Count a refusal by a rate; whether it is of this prompt: others of its stage are answered
+        between its refusals, and hardly any of those was refused or failed before."""
+        tries.refused(self._answered_at.get(kind, -math.inf))
+        answers, recovered = self._answers - tries.answered, self._recovered - tries.recovered
+        few = answers >= MIN_OTHERS and recovered <= MAX_FAILING_SHARE * answers
+        return tries.refusals >= MIN_REFUSALS and few
 
     def _fails_alone(self, call: _Call, tries: _Tries) -> bool:
         """Whether a call failed while others, sent after it, were answered, and few rows fail.
@@ -569,12 +603,12 @@ class OpenAIProvider:
             await asyncio.sleep(WATCH_SECONDS)
             width = int(self.gate.width)
             late = [call for call in self._calls if self._is_stuck(call, soon)]
-            is_full, compared = 1 < width <= len(late), self._compared
-            if compared is None and is_full and self._latencies_of(late[0].request)[1] == math.inf:
-                self._compared = asyncio.create_task(self._start_hangs(late[0].request))
-            elif compared is not None and compared.done() and not is_full:
-                self._compared = compared = None
-            hangs = compared is not None and compared.done() and compared.result()
+            is_full = 1 < width <= len(late)
+            if is_full and not any(call.tries.compared for call in late):
+                unknown = [c for c in late if self._latencies_of(c.request)[1] == math.inf]
+                self._compare(unknown[:1])
+            self._compare([call for call in self._calls if self._may_hang(call, soon)])
+            hangs = is_full and any(call.tries.start_hangs() for call in late)
             after = soon if hangs else STUCK * HANG_SECONDS
             stuck = sum(self._is_stuck(call, after) for call in self._calls)
             self.gate.lend(min(width, max(0, stuck + 1 - width)) if width > 1 else 0)
@@ -590,6 +624,20 @@ class OpenAIProvider:
             return latencies, math.inf
         return latencies, latencies.allowed(request.parameters.get("max_output_tokens"))
 
+    def _compare(self, calls: Sequence[_Call]) -> None:
+        for call in calls:
+            call.tries.compared = task = asyncio.create_task(self._start_hangs(call.request))
+            self._comparing.add(task)
+            task.add_done_callback(self._comparing.discard)
+
+    def _may_hang(self, call: _Call, after: float) -> bool:
+        """Whether a call is late that could take minutes by its limit of tokens alone."""
+        if call.seconds <= after or call.tries.compared is not None:
+            return False
+        latencies, allowed = self._latencies_of(call.request)
+        is_long = ROW_SECONDS + SLOW_FAILURE < MAX_CUTS * allowed < math.inf
+        return is_long and MUCH_LONGER * latencies.slow() < call.seconds < allowed
+
     async def _start_hangs(self, request: Request) -> bool:
         """Whether a small request is answered soon, and of this one not even a few tokens: those of
         a model that thinks for long are."""
@@ -601,7 +649,6 @@ class OpenAIProvider:
                 async with asyncio.timeout(COMPARED * HANG_SECONDS):
                     await self._probe_failure(request, anew=True, full=True)
         except TimeoutError:
-            self._lost_usd += answers * self.max_usd(request)
             return answers
         return False
 
@@ -610,7 +657,7 @@ class OpenAIProvider:
         call before did."""
         if call.request.task in self.timeouts:
             return False
-        if call.hung_before:
+        if call.tries.cuts:
             return call.seconds > COMPARED * HANG_SECONDS
         if call.seconds <= after:
             return False
@@ -622,7 +669,7 @@ class OpenAIProvider:
         if call.seconds <= HANG_SECONDS:
             return False
         latencies, allowed = self._latencies_of(call.request)
-        if call.seconds <= allowed:
+        if call.seconds <= allowed and not (allowed < math.inf and call.tries.start_hangs()):
             return False
         if latencies.newest_start > call.began + HANG_SECONDS / 2:
             return True
@@ -744,6 +791,10 @@ class OpenAIProvider:
         input_tokens, output_tokens = found.input_tokens, found.output_tokens
         if input_tokens is None or output_tokens is None:
             input_tokens, output_tokens = estimated_input_tokens(request), len(found.text) // 4
+        else:
+            self._prompt_tokens[request.model, request.task].update(
+                tokens=input_tokens, bytes=max_input_tokens(request)
+            )
         price = self._prices.get(request.model)
         return Answer(
             text=found.text,
@@ -797,19 +848,22 @@ class OpenAIProvider:
     async def _wait_for_server(self, request: Request, failed: Exception, attempts: int) -> None:
         """Probe the server until it answers; meanwhile no request is sent.
 
-        Raises ServerFailed once the patience is over, ProviderError for what no waiting mends.
+        Raises ServerFailed once the patience is over, ProviderError for what no waiting mends: a
+        page to sign in, or a page from a server that never answered the run otherwise.
         """
         reason, since = describe(failed), self._silent_since()
         began, wait = time.monotonic(), PROBE_EVERY_SECONDS[0]
         try:
             while True:
+                if isinstance(failed, Page) and not (self._was_reached or self._answers):
+                    raise only_pages(failed, self.endpoints.urls()) from failed
                 left = self.patience_seconds - (time.monotonic() - began)
                 if left <= 0:
                     silent = time.monotonic() - self._last_answer
                     raise ServerFailed(
                         f"the server at {self.endpoints.urls()} has given no answer for "
                         f"{silent:.0f} s ({reason})",
-                        "check it, then resume the run: no group is lost",
+                        "check it, then resume: nothing is lost",
                         attempts=attempts,
                         last_error=reason,
                         code="server_silent",
@@ -886,9 +940,14 @@ class OpenAIProvider:
 
         sends = [partial(send, endpoint) for endpoint in self.endpoints.all]
         price = self._prices.get(request.model)
-        return await self._probe.failure(request.model, sends, price, anew=anew, strict=strict)
+        most = (max_input_tokens(request) if full else PROBE_TOKENS, PROBE_TOKENS)
+        return await self._probe.failure(
+            *(request.model, sends, price), most=most, anew=anew, strict=strict
+        )
 
-    def _backoff(self, attempts: int) -> float:
+    def _backoff(self, tries: _Tries) -> float:
         """Seconds before the next attempt: doubling, with jitter so that not all come at once."""
-        ceiling: float = min(MAX_BACKOFF_SECONDS, BACKOFF_SECONDS * 2 ** (attempts - 1))
+        is_refused = tries.refused_at < math.inf
+        longest = min(MAX_BACKOFF_SECONDS, SLOW_FAILURE if is_refused else math.inf)
+        ceiling: float = min(longest, BACKOFF_SECONDS * 2 ** (tries.attempts - 1))
         return ceiling * (0.5 + self._jitter.random() / 2)

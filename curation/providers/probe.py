@@ -7,7 +7,8 @@ from typing import Any
 
 import openai
 
-from curation.providers.failures import WIRE_ERRORS
+from curation.providers.failures import WIRE_ERRORS, is_lost
+from curation.recipe.completion import Unusable
 from curation.recipe.prices import Price
 
 PROBE_TOKENS = 16  # at most of output; also what is counted where the server counts nothing
@@ -20,7 +21,8 @@ Send = Callable[[], Awaitable[tuple[int, int]]]
 
 
 class Probe:
-    """Probes each model at most once in VALID_SECONDS; `spent_usd` is what they cost so far."""
+    """Probes each model at most once in VALID_SECONDS; `spent_usd` is what they cost so far, one
+    whose answer was lost or cannot be read at its maximum."""
 
     def __init__(self) -> None:
         self.spent_usd = 0.0
@@ -33,33 +35,44 @@ class Probe:
         sends: Sequence[Send],
         price: Price | None,
         *,
+        most: tuple[int, int],
         anew: bool = False,
         strict: bool = False,
     ) -> Exception | None:
         """Why the model answers none of the calls, None where it answers one, or reads and refuses
         it and `strict` is not set.
 
-        Each call returns its tokens in and out. `anew`: also where one was just made.
+        Each call returns its tokens in and out, `most` at most. `anew`: also where one was just
+        made.
         """
+        if anew:  # nobody waits for what hangs
+            return _failure(await self._try(model, sends, price, most), strict=strict)
         async with self._lock:
             at, failed = self._last.get(model, (-VALID_SECONDS, None))
-            if time.monotonic() - at < VALID_SECONDS and not anew:
-                return _failure(failed, strict=strict)
-            failed = None
-            for send in sends:
-                try:
-                    tokens = await send()
-                except _REFUSALS as error:
-                    failed = error
-                except (*WIRE_ERRORS, *UNREADABLE) as error:
-                    failed = error
-                    continue
-                else:
-                    failed = None
-                    self.spent_usd += price.usd(*tokens) if price else 0.0
-                break
-            self._last[model] = (time.monotonic(), failed)
+            if time.monotonic() - at >= VALID_SECONDS:
+                failed = await self._try(model, sends, price, most)
             return _failure(failed, strict=strict)
+
+    async def _try(
+        self, model: str, sends: Sequence[Send], price: Price | None, most: tuple[int, int]
+    ) -> Exception | None:
+        failed: Exception | None = None
+        for send in sends:
+            tokens, failed = most, None
+            try:
+                tokens = await send()
+            except _REFUSALS as error:
+                tokens, failed = (0, 0), error
+            except (*WIRE_ERRORS, *UNREADABLE) as error:
+                failed = error
+                if not (isinstance(error, (*UNREADABLE, Unusable)) or is_lost(error)):
+                    tokens = (0, 0)
+            finally:  # also where it is cancelled
+                self.spent_usd += price.usd(*tokens) if price else 0.0
+            if failed is None or isinstance(failed, _REFUSALS):
+                break
+        self._last[model] = (time.monotonic(), failed)
+        return failed
 
 
 def _failure(failed: Exception | None, *, strict: bool) -> Exception | None:

@@ -18,12 +18,13 @@ from curation.providers.failures import (
     LIMIT_NAMES,
     WIRE_ERRORS,
     raise_if_quota_is_spent,
+    raise_if_sign_in,
     refuses_limit_name,
     wrong_key,
 )
 from curation.providers.models import LIST_SECONDS
 from curation.providers.trouble import describe
-from curation.recipe.completion import Completion, read_completion
+from curation.recipe.completion import Completion, read_body, read_completion
 from curation.servers.connection import Server
 from db.errors import BadInput, ProviderError
 
@@ -155,7 +156,7 @@ async def _answer(endpoint: Endpoint, model: str, **more: Any) -> tuple[dict[str
                     body=body | more,
                     options={"timeout": CALL_SECONDS},
                 )
-            found: Any = json.loads(sent) if isinstance(sent, str) else sent
+            found: Any = read_body(sent.encode()) if isinstance(sent, str) else sent
             return found, read_completion(found)
         except WIRE_ERRORS as error:
             if refuses_limit_name(error) and name == limit:
@@ -195,6 +196,7 @@ async def _has_batches(endpoint: Endpoint) -> bool | None:
 
 def _raise_if_unusable(endpoint: Endpoint, error: Exception) -> None:
     """Raise for what no call of the server can get around."""
+    raise_if_sign_in(error, endpoint.url)
     if isinstance(error, openai.APIStatusError):
         raise_if_quota_is_spent(error)
         if isinstance(error, openai.AuthenticationError):

@@ -5,6 +5,7 @@ here raises but for a body that is no completion at all.
 """
 
 import base64
+import html
 import json
 import math
 import re
@@ -32,6 +33,18 @@ _EVENT = ("data:", ":", "event:", "id:", "retry:")  # what a line of a stream be
 _SIDES = ("prompt", "completion")
 _LINE_END = re.compile(r"\r\n|\n|\r")  # in a stream; a text may have U+2028 or U+0085
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_TITLE = re.compile(r"<title[^>]*>(.*?)</title", re.IGNORECASE | re.DOTALL)
+_SIGN_IN = re.compile(  # a field for a password, a form that goes on to an identity provider
+    r"""<input[^>]*\btype\s*=\s*["']?password\b|\bname\s*=\s*["']?SAMLRequest\b"""
+    # or a page that sends the reader on to where people sign in
+    r"""|(<meta[^>]*\burl\s*=|\blocation(\.\w+)?\s*(=|\())\s*["']?[^"'<>\s]*"""
+    r"""(log-?in|sign-?in|\bsso\b|saml|oauth)""",
+    re.IGNORECASE,
+)
+_SIGN_IN_TITLE = re.compile(
+    r"\b(sign|log)[ -]?(in|on)\b|\bsso\b|\bsingle sign-on|\bcaptive portal|\banmeld|\bconnexion\b",
+    re.IGNORECASE,
+)
 
 
 def how_it_ended(finish_reason: str) -> Ending:
@@ -49,6 +62,22 @@ def how_it_ended(finish_reason: str) -> Ending:
 
 class NotACompletion(ValueError):
     """A body that no model wrote: a page of a proxy, or an error under a status of success."""
+
+
+class Page(NotACompletion):
+    """A page of HTML under a status of success. `title`: its own, else its beginning.
+
+    `asks_to_sign_in`: by a field for a password, a form or a script that goes on to where people
+    sign in, or its title: no waiting mends that. Any other page, such as a proxy's "We are
+    restarting", also one with a link to its sign-in, is taken for an outage.
+    """
+
+    def __init__(self, text: str) -> None:
+        found = _TITLE.search(text)
+        self.title = " ".join(html.unescape(found[1]).split())[:100] if found else text[:200]
+        in_title = found is not None and _SIGN_IN_TITLE.search(self.title) is not None
+        self.asks_to_sign_in = in_title or _SIGN_IN.search(text) is not None
+        super().__init__(f"the server sent a page: {self.title!r}")
 
 
 class Unusable(ValueError):
@@ -79,7 +108,7 @@ def read_body(content: bytes, charset: Callable[[], str | None] = lambda: None) 
     text = _decoded(content, charset)
     start = text.lstrip()
     if start.startswith("<"):
-        raise NotACompletion(f"the server sent a page: {start[:200]!r}")
+        raise Page(start)
     if start.startswith(_EVENT):
         return _of_events(start)
     return json.loads(text, strict=False)  # a line break in a text breaks no answer

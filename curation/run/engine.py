@@ -16,11 +16,10 @@ import logging
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -52,7 +51,7 @@ from db.jobs.jobs import record_metrics
 from db.jobs.runner import JobHandle
 from db.logs import about, note_event
 from db.machine import new_owner
-from db.patience import clock_time, is_away, patiently
+from db.patience import clock_time, is_away
 from db.run.calls import StoredCall
 from db.run.failing_groups import add_failed_attempts, others_finished_since
 from db.run.group_queue import (
@@ -93,7 +92,6 @@ MIN_PARKED, PARKED_PER_PLACE = 32, 4  # groups that may wait for another attempt
 THRESHOLDS = (5_000, 10, 20)  # of the collector, see tuned_gc
 MAX_CLAIMED = 128  # at once: a claim occupies the writer, and answers wait until it is done
 
-T = TypeVar("T")
 Claimed = tuple[ClaimedGroup, list[tuple[int, str]]]
 
 
@@ -103,19 +101,16 @@ def curate(handle: JobHandle) -> RunWorked | RunChecked:
     run_id = wanted.run_id
     started = time.monotonic()
 
-    def patient(work: Callable[[], T]) -> T:
-        return patiently(work, wanted.patience_seconds, stopped=lambda: handle.stopping)
-
     if wanted.only is not None:
-        return _checked(handle.store, run_id, patient)
-    run = patient(lambda: _begun(handle.store, run_id))
+        return _checked(handle, run_id)
+    run = handle.patiently(lambda: _begun(handle.store, run_id, wanted.joins))
     worker: Worker | None = None
-    if run.status != "done":
+    if run.status == "running":
         try:
-            plan = patient(lambda: make_plan(handle.store, run_id, wanted.concurrency))
+            plan = handle.patiently(lambda: make_plan(handle.store, run_id, wanted.concurrency))
             owner = new_owner()
             about(run=run_id, worker=owner)
-            provider = patient(
+            provider = handle.patiently(
                 lambda: make_provider(handle.store, plan, owner, wanted.patience_seconds)
             )
             worker = Worker(handle, plan, owner, provider, wanted.patience_seconds)
@@ -129,9 +124,9 @@ def curate(handle: JobHandle) -> RunWorked | RunChecked:
                     set_run_status(session, run_id, "failed", error=str(error) or repr(error))
                 session.commit()
             raise
-    patient(handle.check_for_shutdown)  # else the run would be paused, as by a person
+    handle.patiently(handle.check_for_shutdown)  # else the run would be paused, as by a person
     out_of_budget = worker is not None and worker.out_of_budget
-    stands, ended_here = patient(
+    stands, ended_here = handle.patiently(
         lambda: close_run(handle.store, run_id, out_of_budget=out_of_budget)
     )
     counts = Counter[str]() if worker is None else worker.counts
@@ -145,7 +140,7 @@ def curate(handle: JobHandle) -> RunWorked | RunChecked:
     checked = {}
     if ended_here and stands.status == "done":
         handle.report(stands.pairs, stands.pairs, "checking for leakage and shared parts")
-        checked = _checked(handle.store, run_id, patient).as_json()
+        checked = _checked(handle, run_id).as_json()
     return RunWorked(
         **stands.as_json() | checked,
         calls=calls,
@@ -156,18 +151,18 @@ def curate(handle: JobHandle) -> RunWorked | RunChecked:
     )
 
 
-def _begun(store: Store, run_id: int) -> Run:
+def _begun(store: Store, run_id: int, joins: bool) -> Run:
     with store.write() as session:
-        run = begin_run(session, run_id)
+        run = begin_run(session, run_id, joins=joins)
         session.commit()
     return run
 
 
-def _checked(store: Store, run_id: int, patient: Callable[[Any], Any]) -> RunChecked:
+def _checked(handle: JobHandle, run_id: int) -> RunChecked:
     return RunChecked(
         run_id=run_id,
-        leakage=patient(lambda: check_leakage(store, run_id)),
-        shared_parts=patient(lambda: check_shared_parts(store, run_id)),
+        leakage=handle.patiently(lambda: check_leakage(handle.store, run_id)),
+        shared_parts=handle.patiently(lambda: check_shared_parts(handle.store, run_id)),
     )
 
 

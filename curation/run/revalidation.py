@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from curation.judges.asking import IN_FLIGHT, ask_all
+from curation.judges.asking import IN_FLIGHT, Patience, ask_all
 from curation.judges.judge import Choice, ItemJudge, ItemView
 from curation.judges.registry import judge_named
 from curation.judging.job import judge_of, judge_run
@@ -128,12 +128,12 @@ def revalidate(handle: JobHandle, run_id: int, group_id: int | None) -> EditsJud
     unusable: Counter[str] = Counter()
     judges, items = judges_of_edits(handle.store, run_id), 0
 
-    def record(session: Session, shown: Waiting, choice: Choice) -> None:
+    def record(session: Session, shown: Waiting, choice: Choice) -> str:
         event_id = f"{of_edits.name}@revalidation/{shown.item_id}"
         label, expected = record_choice(
             session, shown, choice, judge_id=judge_id, event_id=event_id, run_id=run_id
         )
-        counts[FAILS if is_right(label, expected) is False else HOLDS] += 1
+        return FAILS if is_right(label, expected) is False else HOLDS
 
     for of_edits, checks in judges:
         with handle.store.write() as session:
@@ -142,9 +142,11 @@ def revalidate(handle: JobHandle, run_id: int, group_id: int | None) -> EditsJud
         with handle.store.read() as session:
             waiting = waiting_items(session, run_id, judge_id, group_id, checks=checks)
         handle.report(items, items + len(waiting), of_edits.name)
-        unusable += judge_waiting(
+        stored, without = judge_waiting(
             handle, of_edits, judge_id, waiting, record, of=("run", run_id), before=items
         )
+        counts += stored
+        unusable += without
         items += len(waiting)
     return EditsJudged(
         run_id=run_id,
@@ -210,6 +212,7 @@ class CheckJudge:
         self.provider, self.offline = plan.run.provider, plan.run.offline
         self.model = plan.recipe.stages[checks[0].task].model
         self._store, self._plan = store, plan
+        self.patience = Patience()
         # this copy of the row alone: answers are waited for, and are none of the run's spending
         plan.run.batch, plan.run.budget_usd = False, None
 
@@ -220,7 +223,7 @@ class CheckJudge:
         where the journal has not all and the provider cannot be used."""
         requests = [self._requests(view) for view in views]
         flat = [one for votes in requests for one in votes]
-        known, failed = ask_all(self._store, self._provider, flat, check)
+        known, failed = ask_all(self._store, self._provider, flat, check, self.patience)
         return [
             self._read(votes, known, failed, view)
             for votes, view in zip(requests, views, strict=True)
@@ -229,7 +232,7 @@ class CheckJudge:
     def _provider(self) -> Provider:
         from curation.run.engine import make_provider  # here: jobs alone load the engine
 
-        return make_provider(self._store, self._plan, new_owner())
+        return make_provider(self._store, self._plan, new_owner(), self.patience.seconds)
 
     @cached_property
     def _parameters(self) -> dict[str, Any]:

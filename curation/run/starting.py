@@ -22,10 +22,10 @@ from curation.servers.connection import (
     prices_of_run,
     url_of_connection,
 )
+from curation.servers.patient import Patient
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput
-from db.patience import PATIENCE_MINUTES, patience_of
-from db.requests import Request, option
+from db.requests import option
 from db.run.failing_groups import reopen_dropped
 from db.run.new_items import store_questions
 from db.run.recipes import store_recipe
@@ -41,30 +41,6 @@ GROUPS_IN_BATCHES = 5000
 # fields of a start that are no argument of `start_run`: of its settings, or of its work
 ELSEWHERE = {"timeout_seconds", "settings", "no_guard", "patience_minutes", "fail_fast", "workers"}
 MAX_WORKERS = 512
-
-
-class Patient(Request):
-    """How long work on a run waits for a model server or store that is away."""
-
-    patience_minutes: float = option(
-        PATIENCE_MINUTES,
-        "Wait as long for a model server or store that went away; then the run stops.",
-        names=("--patience",),
-        metavar="MINUTES",
-        ge=0,
-    )
-    fail_fast: bool = option(
-        False, "Wait for neither: a server that is away stops the run.", names=("--fail-fast",)
-    )
-
-    @property
-    def patience_seconds(self) -> float:
-        """How long it waits."""
-        return patience_of(self.patience())
-
-    def patience(self) -> dict[str, Any]:
-        """Its fields, for the work that follows from it."""
-        return {"patience_minutes": self.patience_minutes, "fail_fast": self.fail_fast}
 
 
 class Shared(Patient):

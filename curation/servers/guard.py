@@ -31,8 +31,10 @@ CARRIERS: Final = tuple(
     (ipaddress.IPv6Network(network), after)
     for network, after in (
         ("::ffff:0:0/96", 0),  # mapped
+        ("::ffff:0:0:0/96", 0),  # translated
         ("::/96", 0),  # compatible, deprecated
         ("64:ff9b::/96", 0),  # NAT64
+        ("64:ff9b:1::/48", 0),  # a network's own NAT64, read as with /96
         ("2002::/16", 80),  # 6to4
     )
 )
@@ -52,7 +54,8 @@ def address_problem(address: str, *, private: bool) -> str | None:
         return "metadata"
     if ip.is_multicast or ip == ipaddress.ip_address("255.255.255.255"):
         return "many"
-    return None if private or ip.is_global else "private"
+    is_public = ip.is_global and not (ip.version == 6 and ip.is_site_local)
+    return None if private or is_public else "private"
 
 
 def _carried(

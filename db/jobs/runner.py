@@ -24,6 +24,7 @@ from sqlalchemy.orm import Session
 
 from db.errors import InfError, Refused, StoreBehind
 from db.extras import missing_extra
+from db.home import full_disk
 from db.jobs import jobs
 from db.jobs.resources import Meter
 from db.logs import formatter
@@ -40,6 +41,9 @@ REPORT_SECONDS = 0.3
 LAST_LINES = 12
 LIFELINE_SECONDS = 0.2
 _before: list[TextIO] = []  # a reference: a collected stream would close the file beneath it
+
+
+T = TypeVar("T")
 
 
 class Cancelled(InfError):
@@ -119,6 +123,10 @@ class JobHandle:
                 code="job_process_ended",
             )
 
+    def patiently(self, work: Callable[[], T]) -> T:
+        """The result of the work, tried again while the store is away, as the config says."""
+        return patiently(work, patience_of(self.config), stopped=lambda: self.stopping)
+
     def report(self, done: int, total: int | None = None, message: str | None = None) -> None:
         """Report progress; cheap to call often (written about three times a second)."""
         self._progress = {"done": done, "total": total}
@@ -190,7 +198,6 @@ class JobHandle:
             self._stop.set()
 
 
-T = TypeVar("T")
 Handler = Callable[[JobHandle], Row]
 
 
@@ -209,7 +216,7 @@ def main(handlers: Mapping[str, Handler], argv: list[str] | None = None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: handle.stop(by_signal=True))
     if handle.launcher != jobs.LOCAL:
-        patiently(handle.note_place, patience_of(handle.config))
+        handle.patiently(handle.note_place)
     threading.Thread(target=handle.beat_until_over, daemon=True).start()
     return run(handle, handlers[handle.kind])
 
@@ -243,7 +250,7 @@ def run(handle: JobHandle, handler: Handler) -> int:
     """Call the handler and write how it ended."""
     ending: dict[str, Any]
     try:
-        patiently(partial(require_not_newer, handle.store), patience_of(handle.config))
+        handle.patiently(partial(require_not_newer, handle.store))
         ending = {"status": "done", "result": handler(handle).as_json()}
     except Cancelled as stopped:
         ending = {"status": "cancelled", "error": stopped}
@@ -257,14 +264,13 @@ def run(handle: JobHandle, handler: Handler) -> int:
     except BaseException as error:
         lines = traceback.format_exc().strip().splitlines()
         log.error("%s", "\n".join(lines))
-        crash = InfError("\n".join(lines[-LAST_LINES:]), code="unexpected")
+        crash = full_disk(error) or InfError("\n".join(lines[-LAST_LINES:]), code="unexpected")
         ending = {"status": "failed", "error": missing_extra(error) or crash}
         if isinstance(error, KeyboardInterrupt | SystemExit):
             ending["status"] = "cancelled"
     handle.over()
     try:
-        finish = partial(handle.finish, ending)
-        patiently(finish, patience_of(handle.config), stopped=lambda: handle.stopping)
+        handle.patiently(partial(handle.finish, ending))
     except (Refused, StoreBehind) as error:  # it is another process's, or will be
         log.error("%s", error)
         return 1

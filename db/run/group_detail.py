@@ -74,6 +74,12 @@ class GroupJudgment(Row):
     query: str = Field(exclude=True)
 
 
+WITHOUT_SERVER = {
+    "offline": "(offline, on this machine: no server)",
+    "recorded": "(replayed from a recording: no server)",
+}
+
+
 class GroupCall(Row):
     """A call that served a group, without request and answer; `call_id` is its number.
 
@@ -100,15 +106,26 @@ class GroupCall(Row):
         """What was asked of which model where, how it ended, and what it took."""
         tokens = self.input_tokens + self.output_tokens
         return (
-            f"{self.task} · {self.provider} {self.answered_by} · {self.outcome} · "
+            f"{self.task} · {self.answered_by} · {self.outcome} · "
             f"{tokens:,} tokens · ${self.cost_usd:.4f}"
         )
 
     @property
     def answered_by(self) -> str:
-        """The model, under its own name for itself, and its server."""
-        name = f"{self.model} as {self.answered_as}" if self.answered_as else self.model
-        return f"{name} at {self.server}" if self.server else name
+        """The model, under its own name for itself, and where it answered."""
+        return f"{self.named} {self.where}"
+
+    @property
+    def named(self) -> str:
+        """The model, under its own name for itself."""
+        return f"{self.model} as {self.answered_as}" if self.answered_as else self.model
+
+    @property
+    def where(self) -> str:
+        """Its server, or what there was instead."""
+        if self.server:
+            return f"at {self.server}"
+        return WITHOUT_SERVER.get(self.provider, f"({self.provider}: its server was not recorded)")
 
 
 class GroupShown(Row):

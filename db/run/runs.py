@@ -470,15 +470,17 @@ def set_run_status(session: Session, run_id: int, status: str, *, error: str | N
         record_event(session, started_by or "", f"run.{happened}", run_id)
 
 
-def begin_run(session: Session, run_id: int) -> Run:
+def begin_run(session: Session, run_id: int, *, joins: bool = False) -> Run:
     """Set a run to running when a worker starts, unless it is done. Does not commit.
+
+    A further worker, which `joins`, begins none that was stopped since it was queued.
 
     Raises NotFound, and Refused for an archived run that is no preview.
     """
     run = get_run(session, run_id)
     if not run.preview:
         require_active_run(session, run)
-    if run.status != "done":
+    if run.status in ("created", "running") or not (joins or run.status == "done"):
         set_run_status(session, run_id, "running")
         run = get_run(session, run_id)
     return run

@@ -7,7 +7,8 @@ workers together never exceed the budget, and none waits for another's commit: w
 the sum over its workers. Slices become small with what is left, and what is not used is given back.
 
 What a worker had reserved when it died may have been billed: it counts as spent, until its answers
-are found in its files (`db.run.calls.add_recovered_calls`).
+are found in its files (`db.run.calls.add_recovered_calls`). Its calls in flight, as its last
+heartbeat had them, count as failed attempts of the kind WORKER_DIED, with a budget and without.
 
 Calls in flight are leased in whole slots, limits per minute as parts of 1, in equal shares: a
 worker that joins gets its share once those before it hold less, so that the sum is never more. One
@@ -39,6 +40,7 @@ COMMIT_MS = (5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000)  # buckets of laten
 SLICES = 8  # of what is free of a budget: all workers together hold one more than they use
 ROUNDING_USD = 1e-9  # sums of float costs may exceed the budget by rounding alone
 TRACE = 1e-12  # of the limits per minute
+WORKER_DIED = "worker_died"
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ class WorkerTotals:
     """Totals over all workers of a run; `alive` counts those with a recent heartbeat.
 
     `unanswered_usd`: of what the run spent, what calls without an answer may have cost at most.
+    `died_in_flight`: calls in flight, about, when their workers died.
     """
 
     alive: int
@@ -107,6 +110,7 @@ class WorkerTotals:
     failures: int
     throttled: int
     unanswered_usd: float = 0.0
+    died_in_flight: int = 0
     trouble: Trouble = field(default_factory=Trouble)
     pace: Pace = field(default_factory=Pace)
 
@@ -280,11 +284,16 @@ def beat_worker(
 def end_workers(session: Session, owners: Sequence[str]) -> None:
     """End these workers, or declare them dead; their leases are freed. Does not commit.
 
-    What they had reserved may have been billed: it counts as spent.
+    What they had reserved may have been billed: it counts as spent, and calls in flight as failed.
     """
+    ending = RunWorker.owner.in_(owners), RunWorker.ended_at.is_(None)
+    calling = select(RunWorker).where(*ending, RunWorker.in_flight > 0).order_by(RunWorker.id)
+    for worker in session.scalars(calling):
+        before = worker.errors.get(WORKER_DIED, 0)
+        worker.errors = worker.errors | {WORKER_DIED: before + worker.in_flight}
     session.execute(
         update(RunWorker)
-        .where(RunWorker.owner.in_(owners), RunWorker.ended_at.is_(None))
+        .where(*ending)
         .values(
             ended_at=utc_now(),
             unanswered_usd=RunWorker.unanswered_usd + RunWorker.reserved_usd,
@@ -430,7 +439,9 @@ def worker_totals(session: Session, run_id: int) -> WorkerTotals:
         ).where(RunWorker.run_id == run_id)
     ).one()
     working = session.scalars(select(RunWorker).where(RunWorker.run_id == run_id, alive)).all()
-    return WorkerTotals(*row, _trouble(session, run_id, working), _pace(working))
+    errors = session.scalars(select(RunWorker.errors).where(RunWorker.run_id == run_id))
+    died = sum(each.get(WORKER_DIED, 0) for each in errors)
+    return WorkerTotals(*row, died, _trouble(session, run_id, working), _pace(working))
 
 
 def _trouble(session: Session, run_id: int, working: Sequence[RunWorker]) -> Trouble:
@@ -490,5 +501,6 @@ def leave(session: Session, run_id: int, owner: str) -> None:
     Does not commit.
     """
     release_groups(session, run_id, [owner])
-    session.execute(update(RunWorker).where(RunWorker.owner == owner).values(reserved_usd=0.0))
+    nothing = {"reserved_usd": 0.0, "in_flight": 0}
+    session.execute(update(RunWorker).where(RunWorker.owner == owner).values(nothing))
     end_workers(session, [owner])

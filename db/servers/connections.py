@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from db.errors import BadInput, InfError, NotFound, Refused
 from db.servers.sealing import seal, unseal
-from db.store.secrets import ENDINGS, FILE, is_secret, redact_from_now_on, secret_now
+from db.store.secrets import ENDINGS, FILE, is_secret_now, redact_from_now_on, secret_now
 from db.tables import Connection, Run
 
 ENVIRONMENT: Final = "environment"  # the connection that the environment variables are
@@ -95,7 +95,7 @@ def set_key(connection: Connection, *, secret: str = "", key: str = "") -> None:
         )
     if secret and (
         not SECRET_NAME.fullmatch(secret)
-        or not is_secret(secret)
+        or not is_secret_now(secret)
         or secret.startswith(NOT_FOR_SERVERS)
     ):
         raise BadInput(

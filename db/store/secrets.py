@@ -6,15 +6,13 @@ and any variable of the environment whose name ends like one (`…_KEY`, `…_TO
 of fewer than eight characters are not redacted from texts: they would match everywhere.
 """
 
-import errno
 import io
 import os
 import re
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from db.errors import BadInput, Refused
-from db.home import home
+from db.home import FULL, home
 
 FILE = "secrets.toml"
 ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
@@ -29,11 +27,7 @@ def load_secrets() -> None:
 
     Raises BadInput for a file that others may read, or that is not a list of names and texts.
     """
-    path = home() / FILE
-    if not path.exists():
-        return
-    for name, value in _read(path).items():
-        _of_the_file.add(name)
+    for name, value in _read().items():
         if name not in os.environ:
             os.environ[name] = _put_here[name] = value
 
@@ -57,9 +51,7 @@ def secret_now(name: str) -> str | None:
     None where neither has it. Raises BadInput as `load_secrets`.
     """
     value = None if came_from_file(name) else os.environ.get(name)
-    path = home() / FILE
-    if not value and path.exists():
-        value = _read(path).get(name)
+    value = value or _read().get(name)
     return redact_from_now_on(value, name) if value else None
 
 
@@ -75,9 +67,18 @@ def is_secret(name: str) -> bool:
     return name.endswith(ENDINGS) or name in _of_the_file
 
 
-def _read(path: Path) -> dict[str, str]:
+def is_secret_now(name: str) -> bool:
+    """As `is_secret`, with what was written to the file since this process began."""
+    return is_secret(name) or name in _read()
+
+
+def _read() -> dict[str, str]:
+    """The file's secrets, whose names are known from now on; none without a file."""
     import tomllib  # here: every command starts with this module, and few have a file
 
+    path = home() / FILE
+    if not path.exists():
+        return {}
     mode = path.stat().st_mode & 0o777
     if mode & 0o077:
         raise BadInput(
@@ -101,6 +102,7 @@ def _read(path: Path) -> dict[str, str]:
                 "correct that line",
                 code="secrets_line_invalid",
             )
+    _of_the_file.update(found)
     return found
 
 
@@ -154,7 +156,7 @@ class RedactedStream(io.TextIOWrapper):
         try:
             super().write(text_out)
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if error.errno not in FULL:
                 raise
             self._left_out += len(text)
         else:

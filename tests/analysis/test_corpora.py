@@ -1,5 +1,6 @@
 import json
 import tracemalloc
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,10 @@ from analysis.files.corpora import (
     RowsOnDisk,
     corpora_sha256,
     load_corpora,
-    read_texts,
+    texts_of,
 )
 from analysis.found.texts import CoverageNumbers
+from analysis.map import coverage
 from analysis.map.clusters import Column, cluster_names, with_clusters
 from analysis.map.coverage import (
     ByText,
@@ -26,9 +28,10 @@ from analysis.map.coverage import (
     points_frame,
     points_table,
     read_table,
+    require_storable,
     to_bytes,
 )
-from analysis.text.sharing import describe_duplicates
+from analysis.text.sharing import Paraphrases, describe_contamination, describe_duplicates
 from db.corpus.datasets import text_sha256
 from db.corpus.texts import CorpusText, pair_texts, run_texts
 from db.errors import BadInput, BadRows, NotFound
@@ -161,17 +164,88 @@ def test_clusters_are_those_of_the_rows_in_memory_where_texts_repeat() -> None:
     assert sum(len(cluster.texts) for cluster in found.clusters) > 100
 
 
+def test_overlaps_are_those_of_the_rows_in_memory_where_texts_repeat() -> None:
+    chance = np.random.default_rng(5)
+    words = [f"{n} bees make honey {n * n} all summer {n % 7} long {n * 3}" for n in range(60)]
+    fields = ("query", "passage", "instruction")
+
+    def rows(count: int) -> list[CorpusText]:
+        found = []
+        for n in range(count):
+            text, way = words[chance.integers(60)], chance.integers(4)
+            text = (text, text.upper(), f"{text} {n}", text.replace("all", "one"))[way]
+            field = fields[chance.integers(3)]
+            found.append(CorpusText(field, f"role {n % 2}", text, None if n % 5 == 0 else n))
+        return found
+
+    ours = [Corpus(name, "texts", rows(200), shape=INF_IR) for name in ("a", "b")]
+    theirs = [Corpus("eval", "published", rows(80), shape=INF_IR)]
+    on_disk = [
+        [replace(corpus, texts=RowsOnDisk(corpus.texts)) for corpus in corpora]
+        for corpora in (ours, theirs)
+    ]
+    vectors = np.random.default_rng(6).standard_normal((60, 4))
+
+    def embedded(texts: Sequence[str]) -> np.ndarray:
+        found = vectors[[int(text.split()[0]) for text in texts]]
+        return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
+
+    how = Paraphrases(embedded, "numbers", threshold=0.2)
+    found = describe_contamination(*on_disk, how)
+    assert found == describe_contamination(ours, theirs, how)
+    assert set(found.how) >= {"exact", "normalised", "near", "paraphrase"}
+    of_text: dict[str, set[int]] = {}
+    for corpus in ours:
+        for row in corpus.texts:
+            groups = of_text.setdefault(row.text, set())
+            groups.update([] if row.group_id is None else [row.group_id])
+    assert all(pair.groups == tuple(sorted(of_text[pair.text])) for pair in found.pairs)
+    places = [of_corpus(ours, pair.corpus, pair.field, pair.text) for pair in found.pairs]
+    for how_found in set(found.how):
+        shown = [
+            (-pair.share, place)
+            for pair, place in zip(found.pairs, places, strict=True)
+            if pair.how == how_found
+        ]
+        assert shown == sorted(shown), "in the order of their last use, as results before have it"
+
+
+def of_corpus(corpora: Sequence[Corpus], name: str, field: str, text: str) -> int:
+    """Where a text of a field stands last among all rows."""
+    rows = [
+        (corpus.name, row.field, row.text) == (name, field, text)
+        for corpus in corpora
+        for row in corpus.texts
+    ]
+    return len(rows) - rows[::-1].index(True)
+
+
+def test_a_map_that_no_store_takes_is_refused_before_it_is_computed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = [CorpusText("text", "text", "ä" * 500)] * 1_000
+    corpora = [Corpus("large", "texts", RowsOnDisk(rows), shape=INF_IR)]
+    size = len(to_bytes(points_table(corpora, {rows[0].text: np.zeros(2)}, set())))
+    assert size > 1_000 * (coverage.POINT_BYTES + 2 * coverage.EXCERPT)
+    monkeypatch.setattr(coverage, "MAX_BYTES", size)
+    require_storable(corpora)
+    monkeypatch.setattr(coverage, "MAX_BYTES", 300_000)
+    with pytest.raises(BadInput, match="1,000 points") as refused:
+        require_storable(corpora)
+    assert refused.value.code == "map_too_large"
+
+
 def test_a_file_of_texts_is_read_and_its_bad_lines_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "texts.jsonl"
     path.write_text('{"text": "one"}\n\n{"text": "two", "more": 1}\n')
-    assert [row.text for row in read_texts(path)] == ["one", "two"]
+    assert [row.text for row in texts_of(path)] == ["one", "two"]
     path.write_bytes(b'{"text": ""}\n{"no": 1}\nnonsense\n{"text": "\xff"}\n')
     with pytest.raises(BadRows) as caught:
-        read_texts(path)
+        list(texts_of(path))
     assert [row.line for row in caught.value.rows] == [1, 2, 3, 4]
     path.write_text("")
     with pytest.raises(BadInput, match="holds no text"):
-        read_texts(path)
+        list(texts_of(path))
 
 
 def test_the_same_inputs_are_kept_once(store: Store) -> None:

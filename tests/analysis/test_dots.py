@@ -30,6 +30,15 @@ def test_groups_that_share_a_row_stand_side_by_side_in_it_and_others_in_its_midd
     assert [list(trace.y) for trace in apart.data] == [[0], [1]]
 
 
+def test_sorted_rows_go_from_the_highest_down_whatever_group_they_are_of() -> None:
+    """A group of its own put all flagged pairs above or below the others."""
+    groups = {"flagged": [Dot("b", 0.9), Dot("c", 0.1)], "pairs": [Dot("a", 0.5)]}
+    figure = dots(groups, title="kappa", is_sorted=True)
+    assert list(figure.layout.yaxis.ticktext) == ["b", "a", "c"]
+    places = {trace.name: list(trace.y) for trace in figure.data}
+    assert places == {"flagged": [0, 2], "pairs": [1]}
+
+
 def test_a_section_stands_above_its_rows_and_a_name_may_be_in_several() -> None:
     one = [
         Dot("flip", 0.2, section="Goals: a"),

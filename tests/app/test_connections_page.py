@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,6 +39,15 @@ def fill_form(at: AppTest, **given: Any) -> AppTest:
     for name, value in given.items():
         at.text_input(key=f"connections.{name}").set_value(value)
     return at.button(key="connections.submit").click().run()
+
+
+def drawers(at: AppTest) -> dict[str, bool]:
+    """The folded parts of a run's first two steps that are there, and whether each is open."""
+    return {
+        each.label: each.proto.expanded
+        for each in at.expander
+        if each.label in ("New file", "Connect a model server")
+    }
 
 
 def everything(at: AppTest) -> str:
@@ -170,6 +180,44 @@ def test_the_page_refuses_a_private_network_on_a_shared_server_in_its_words(
     with sqlite_store.read() as session:
         assert session.scalars(select(Connection)).all() == []
     assert server.asked.total() == 0
+
+
+def test_the_whole_path_of_a_run_is_one_page_from_an_empty_store_on(
+    sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    at = open_page("curate")
+    steps = [each.value for each in at.markdown if re.match(r"\*\*\d", each.value)]
+    assert steps == ["**1. Pairs**", "**2. Connection**", "**3. Recipe**", "**4. Budget**"]
+    assert drawers(at) == {"New file": True, "Connect a model server": True}
+    assert at.button(key="curate.start").disabled
+    at = fill_form(at, name="lab", url=server.url, key=KEY)
+    assert at.selectbox(key="curate.provider").value == "connection lab"
+    assert drawers(at) == {"New file": True, "Connect a model server": False}
+    assert at.button(key="curate.start").disabled, "there are no pairs"
+    (tmp_path / "odd.csv").write_text("Frage;Antwort\nWas ist Tee?;Blätter in Wasser.\n")
+    at.text_input(key="datasets.name").set_value("faq")
+    at.text_input(key="datasets.pairs").set_value(str(tmp_path / "odd.csv"))
+    at = at.button(key="datasets.submit").click().run()
+    for name, theirs in (("query", "Frage"), ("passage", "Antwort")):
+        at.selectbox(key=f"datasets.column_pairs_{name}").select(theirs)
+    at = at.button(key="datasets.submit").click().run()
+    assert not at.exception and not at.error, [each.value for each in at.error]
+    assert drawers(at) == {"New file": False, "Connect a model server": False}
+    at.button(key="curate.start").click().run()
+    assert not at.exception and not at.error
+    with sqlite_store.read() as session:
+        assert session.scalars(select(Run)).one().server["connection"] == "lab"
+
+
+def test_a_curator_without_any_server_reads_who_can_connect_one(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(sqlite_store, pairs=3)
+    sign_in(sqlite_store, monkeypatch, "curator")
+    at = open_page("curate")
+    assert at.session_state["curate.provider"] == "offline"
+    assert "An admin can connect a model server" in words(at)
+    assert "Connect a model server" not in drawers(at)
 
 
 def test_a_curator_is_told_who_connects_a_server_and_uses_what_there_is(

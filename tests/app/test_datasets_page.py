@@ -1,6 +1,7 @@
 """The Datasets page: columns are mapped and an import is previewed before anything is stored."""
 
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +60,12 @@ def test_usual_names_are_proposed_at_the_fields_and_filled_in_by_a_click(
     page.text_input(key="datasets.name").set_value("faq")
     page.text_input(key="datasets.pairs").set_value(str(faq))
     page = page.button(key="datasets.submit").click().run()
-    (error,) = [box.value for box in page.error]
-    assert "no column `query` and no column `passage` or `passage_id`" in error
-    assert "--column" not in error, "the page has fields, not options"
+    found = [each for each in page.main if each.type in ("selectbox", "error")]
+    wrong = {each.key: of.value for each, of in pairwise(found) if of.type == "error"}
+    assert wrong == {
+        "datasets.column_pairs_query": r"faq\.csv has no column `query`\.",
+        "datasets.column_pairs_passage": r"faq\.csv has no column `passage` or `passage_id`\.",
+    }, "at their fields"
     assert any("`query` ← `question`, `passage` ← `answer`" in box.value for box in page.markdown)
     assert page.code[-1].value == "query,passage\nwhat is tea?,Leaves in hot water."
     assert count_rows(sqlite_store, "dataset") == 0

@@ -278,6 +278,8 @@ def test_one_forest_has_every_benchmark_of_the_two_models_with_guards_apart(
     ]
     (rows,) = [table.value for table in at.dataframe if "verdict" in table.value]
     assert list(rows["benchmark"].unique()) == ["F/Core17", "held-out demo"]
+    assert list(rows["part"]) == ["Goals", "Guards", "Controls"] * 2, "apart in the table, too"
+    assert "Controls, hollow" in words(at)
 
 
 def test_a_benchmark_is_evaluated_by_name_with_some_of_its_tasks(

@@ -6,6 +6,7 @@ import pytest
 from api_world import PASSWORD, ApiWorld, make_api_world
 
 from db.store.store import Store
+from db.tables import Dataset, Run, utc_now
 
 Found = list[dict[str, str]]
 
@@ -54,6 +55,20 @@ def test_a_kind_alone_or_before_a_number_lists_rows_of_this_kind(world: ApiWorld
     assert {one["kind"] for one in rows(ask(world, "cora", "dataset MIN"))} == {"Dataset"}
     assert rows(ask(world, "cora", "group")) == []  # too many to list
     assert rows(ask(world, "ann", "run")) == []
+
+
+def test_what_lists_hide_is_not_found(world: ApiWorld) -> None:
+    """A preview is archived from its beginning: two of them took the places of real runs."""
+    with world.store.write() as session:
+        hidden = session.get_one(Run, world.mine.run)
+        hidden.archived_at = utc_now()
+        session.get_one(Dataset, world.other.dataset).archived_at = utc_now()
+        session.commit()
+    assert not [one for one in rows(ask(world, "cora", "run")) if f"run={hidden.id}" in one["url"]]
+    assert rows(ask(world, "cora", "other")) == []
+    assert rows(ask(world, "cora", str(world.other.group))) == [
+        one for one in rows(ask(world, "cora", str(world.other.group))) if "other" not in one["url"]
+    ]
 
 
 def test_nobody_finds_what_they_may_not_open(world: ApiWorld) -> None:

@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import pytest
 from curation_runs import offline_run
 from job_metrics import metric_points
 from ray_nodes import IdleRay
+from sqlalchemy.engine import make_url
 from waiting import until
 
 from app.access.identity import owner
@@ -29,15 +31,19 @@ from app.jobs.ray_supervisor import supervise_ray
 from app.jobs.supervisor import slots, supervise, visible_gpus
 from app.operations import acting
 from app.operations import jobs as operations
+from app.operations import runs as runs_operations
+from curation.run.closing import RunWorked
+from curation.run.engine import curate
+from db import machine
 from db.errors import BadInput, InfError, Refused
 from db.events import list_events
 from db.home import home
 from db.jobs import jobs
 from db.jobs.resources import parts_of
-from db.jobs.runner import Cancelled
-from db.run.runs import stop_run
+from db.jobs.runner import Cancelled, JobHandle
+from db.run.runs import begin_run, reopen_run, stop_run
 from db.store.reviving import end_open_jobs
-from db.store.store import Store
+from db.store.store import Store, open_store
 from db.tables import Job, utc_now
 from db.values import JOB_KINDS
 
@@ -188,6 +194,25 @@ def test_nothing_is_queued_where_the_home_has_no_locks(
         supervise(toys, idle_seconds=0)
     with toys.read() as session:
         assert jobs.list_jobs(session) == []
+
+
+def test_nothing_is_queued_where_a_store_elsewhere_is_locked_on_each_machine_alone(
+    toys: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounts, folder = tmp_path / "mountinfo", tmp_path / "shared"
+    mounts.write_text(f"41 21 0:51 / {folder} rw - nfs files:/b rw,local_lock=posix\n")
+    monkeypatch.setattr(machine, "MOUNTS", mounts)
+    machine.locks_of.cache_clear()
+    folder.mkdir()
+    shutil.copy(make_url(toys.url).database or "", folder / "inf.db")
+    store = open_store(f"sqlite:///{folder}/inf.db")
+    with pytest.raises(Refused, match="local_lock=posix") as refused:
+        launching.launch(store, "curate", {"steps": 1}, actor=owner("Ada"))
+    assert refused.value.code == "folder_without_locks"
+    with store.read() as session:
+        assert jobs.list_jobs(session) == []
+    store.close()
+    machine.locks_of.cache_clear()
 
 
 def test_a_job_whose_supervisor_died_is_shown_as_lost(toys: Store) -> None:
@@ -355,6 +380,34 @@ def test_a_dead_job_that_nobody_wants_or_whose_key_is_gone_does_not_start_by_its
     assert (job.status, job.attempt) == ("lost", 1)
     assert f"`jobs resume {job_id}`" in launching.what_to_do(job)
     assert not list((home() / "launched").iterdir())
+
+
+@pytest.mark.parametrize("cancel", [False, True])
+def test_a_run_that_is_stopped_is_begun_again_by_none_of_its_waiting_workers(
+    toys: Store, monkeypatch: pytest.MonkeyPatch, cancel: bool
+) -> None:
+    """Of fifty workers forty waited for a place: each that a pause freed was theirs."""
+    monkeypatch.setattr(acting, "open_store", lambda: toys)
+    run_id = offline_run(toys)
+    with toys.write() as session:
+        waits = jobs.enqueue_job(session, "curate", {"run_id": run_id, "joins": True}).id
+        session.commit()
+    runs_operations.stop(owner("me"), run_id, cancel=cancel)
+    assert status(toys, waits) == "cancelled"
+    with toys.write() as session:  # one that had its place, and no process yet
+        stopped = "cancelled" if cancel else "paused"
+        assert begin_run(session, run_id, joins=True).status == stopped
+        with session.begin_nested() as tried:
+            reopen_run(session, run_id)
+            assert begin_run(session, run_id, joins=True).status == "running"
+            tried.rollback()
+        late = jobs.enqueue_job(session, "curate", {"run_id": run_id, "joins": True}).id
+        claimed = jobs.claim_job(session, late)
+        session.commit()
+    assert claimed is not None
+    worked = curate(JobHandle(toys, claimed.id, claimed.attempt))
+    assert isinstance(worked, RunWorked) and worked.calls.made == 0
+    assert worked.status == stopped
 
 
 @pytest.mark.parametrize("code", [-15, -11, 1])
@@ -849,6 +902,46 @@ def test_whoever_waits_for_a_job_waits_for_the_store_too(
 
     monkeypatch.setattr(toys, "read", away_twice)
     assert launching.wait_for(toys, job_id, 60, watch=end).status == "done" and looks > 2
+
+
+@pytest.mark.parametrize("how", ["it comes back", "another Ctrl-C", "fail fast"])
+@pytest.mark.parametrize("is_here", [True, False], ids=["foreground", "elsewhere"])
+def test_a_stop_while_the_store_is_away_is_stored_when_it_is_back_or_named_as_not_stored(
+    toys: Store, monkeypatch: pytest.MonkeyPatch, how: str, is_here: bool
+) -> None:
+    monkeypatch.setattr(supervisors, "ensure_taken", lambda *_: None)
+    write, tries, shown = toys.write, 0, list[str]()
+
+    def away() -> Any:
+        nonlocal tries
+        tries += 1
+        if how == "it comes back" and tries > 3:
+            monkeypatch.setattr(toys, "write", write)
+            return write()
+        raise InfError("the store is away", "wait", code="store_unreachable")
+
+    def watch(job: Job) -> None:
+        shown.append(job.message)
+        waits = "waiting for the store" in job.message
+        is_first = toys.write != away and not tries and (not is_here or job.pid is not None)
+        if is_first:
+            monkeypatch.setattr(toys, "write", away)
+        if is_first or (waits and how == "another Ctrl-C"):
+            raise KeyboardInterrupt
+
+    config = {"steps": 600, "fail_fast": how == "fail fast", "patience_minutes": 1}
+    with pytest.raises(Cancelled) as ended:
+        if is_here:
+            launching.run_in_foreground(toys, "curate", config, actor=owner("me"), watch=watch)
+        else:
+            job_id = launching.launch(toys, "curate", config, actor=owner("me"))
+            patience = 0 if how == "fail fast" else 60
+            launching.wait_for(toys, job_id, patience, watch=watch)
+    if how == "it comes back":
+        assert status(toys, 1) == "cancelled"
+        assert any("the stop is stored when it is back" in each for each in shown)
+    else:
+        assert ended.value.code == "stop_not_stored" and "`jobs cancel 1`" in str(ended.value)
 
 
 @pytest.mark.parametrize("fail_fast", [True, False])

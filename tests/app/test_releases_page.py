@@ -78,6 +78,17 @@ def test_a_release_is_queued_as_the_form_says(sqlite_store: Store, home: Path) -
     assert wanted.items() <= job.config.items() and job.status == "queued"
 
 
+def test_an_export_that_failed_is_on_the_page_of_the_next_visit(
+    sqlite_store: Store, home: Path
+) -> None:
+    make_run(sqlite_store)
+    with sqlite_store.write() as session:
+        job = jobs.enqueue_job(session, "export", {})
+        job.status, job.error = "failed", "no space left on the device"
+        session.commit()
+    assert [each.value for each in opened(sqlite_store).warning if "no space left" in each.value]
+
+
 def test_a_release_is_described_without_codes_and_its_path_stands_in_the_code_to_load_it(
     sqlite_store: Store, home: Path, tmp_path: Path
 ) -> None:

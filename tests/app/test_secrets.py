@@ -90,6 +90,16 @@ def test_the_environment_goes_before_the_file(monkeypatch: pytest.MonkeyPatch) -
     assert secrets.redacted("from-the-environment also-a-secret") == "[TOY_API_KEY] [TOY_WORD]"
 
 
+def test_what_is_written_to_the_file_later_is_a_secret_by_then() -> None:
+    """A connection was refused a new entry's name until the server was restarted."""
+    write_secrets('TOY_WORD = "here-from-the-start"\n')
+    secrets.load_secrets()
+    assert not secrets.is_secret_now("TOY_LATER")
+    write_secrets('TOY_WORD = "here-from-the-start"\nTOY_LATER = "written-afterwards"\n')
+    assert secrets.is_secret_now("TOY_LATER") and not secrets.is_secret_now("HOME")
+    assert secrets.secret_now("TOY_LATER") == "written-afterwards"
+
+
 def test_a_file_that_others_can_read_is_refused_with_the_remedy(
     inf: Callable[..., Ran],
 ) -> None:

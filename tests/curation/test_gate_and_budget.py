@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from curation_runs import add_dataset
-from sqlalchemy import text, update
+from sqlalchemy import select, text, update
 from waiting import SimulatedTime
 
 from curation.providers.gate import Gate
@@ -18,16 +18,21 @@ from curation.run.starting import start_run
 from db.errors import BadInput
 from db.run.runs import get_run
 from db.run.workers import (
+    WORKER_DIED,
     Account,
+    Figures,
     add_worker,
+    beat_worker,
     end_workers,
     lease_budget,
+    leave,
     rejoin,
     store_account,
+    worker_totals,
 )
 from db.store import schema
 from db.store.store import Store
-from db.tables import Run
+from db.tables import Run, RunWorker
 
 
 def test_one_cut_per_burst_and_a_slow_recovery() -> None:
@@ -194,8 +199,8 @@ def test_a_closed_gate_lets_nobody_in_and_wakes_who_waits() -> None:
     asyncio.run(scene())
 
 
-def budget_of(store: Store, usd: float, *owners: str) -> int:
-    """A run with a budget and these workers."""
+def budget_of(store: Store, usd: float | None, *owners: str) -> int:
+    """A run with a budget, or none, and these workers."""
     add_dataset(store)
     with store.write() as session:
         run_id = start_run(session, dataset="small", provider="openai", budget_usd=usd, limit=1).id
@@ -254,6 +259,30 @@ def test_what_a_dead_worker_had_reserved_counts_as_spent(store: Store) -> None:
     assert spent(store, run_id) == pytest.approx(0.4)
     two, others_usd = lease(store, run_id, "two", Account(), 0.7, 0.1)
     assert two.leased_usd == pytest.approx(0.6) and others_usd == pytest.approx(0.0)
+
+
+def test_calls_in_flight_of_a_dead_worker_are_counted_without_a_budget(store: Store) -> None:
+    run_id = budget_of(store, None, "dead", "alive", "leaves")
+    counts = {"width": 8.0, "made": 90, "reused": 0, "failures": 3, "throttled": 0}
+    with store.write() as session:
+        for owner in ("dead", "alive", "leaves"):
+            figures = Figures(errors={"cut": 3})
+            beat_worker(session, owner, in_flight=7, **counts, figures=figures)
+        assert worker_totals(session, run_id).died_in_flight == 0
+        leave(session, run_id, "leaves")
+        end_workers(session, ["dead"])
+        end_workers(session, ["dead"])  # by a second worker: it counts once
+        session.commit()
+    with store.read() as session:
+        totals = worker_totals(session, run_id)
+        assert (totals.died_in_flight, totals.in_flight, totals.unanswered_usd) == (7, 7, 0.0)
+        (errors,) = session.scalars(select(RunWorker.errors).where(RunWorker.owner == "dead"))
+        assert errors == {"cut": 3, WORKER_DIED: 7}
+    with store.write() as session:  # it was cut off, and lives: its next heartbeat has its own
+        rejoin(session, "dead", Account())
+        beat_worker(session, "dead", in_flight=7, **counts, figures=Figures(errors={"cut": 3}))
+        session.commit()
+        assert worker_totals(session, run_id).died_in_flight == 0
 
 
 def test_a_worker_that_was_taken_for_dead_holds_what_it_spent_and_reserved(store: Store) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import openai
+import psycopg
 import pytest
 from aiohttp import web
 from curation_runs import add_dataset, claimed_job, run_curation
@@ -11,6 +12,7 @@ from httpx2 import Request as HttpRequest
 from httpx2 import Response
 from openai_server import Server
 from sqlalchemy import func, select
+from sqlalchemy.exc import DBAPIError
 
 from curation.providers.failures import is_lost, raise_if_final, retry_after_seconds
 from curation.providers.provider import Request, RowFailed
@@ -19,6 +21,7 @@ from curation.recipe.recipe import load_recipe
 from curation.run.engine import curate
 from curation.run.starting import resume_run, start_run
 from db.errors import BadInput, ProviderError
+from db.patience import is_away
 from db.store.store import Store
 from db.tables import Group, Pair
 
@@ -229,5 +232,14 @@ def test_a_prompt_above_a_limit_per_minute_costs_its_row_and_pauses_nothing() ->
 
 
 def test_an_answer_that_a_proxy_waited_for_in_vain_may_be_billed() -> None:
-    assert is_lost(a_status(504, "Gateway Time-out")) and is_lost(a_status(524, "a timeout"))
+    for status in (408, 504, 520, 524):
+        assert is_lost(a_status(status, "a proxy's page")), status
     assert not is_lost(a_status(502, "Bad Gateway")) and not is_lost(a_status(429, "slow"))
+
+
+@pytest.mark.parametrize("state", ["53100", "53200", "53300", "53400", "57P03"])
+def test_a_database_without_room_is_waited_for(state: str) -> None:
+    """A full disk of PostgreSQL ended fifty workers at once."""
+    refused = psycopg.errors.lookup(state)("no room")
+    assert is_away(DBAPIError("INSERT", {}, refused))
+    assert not is_away(DBAPIError("INSERT", {}, psycopg.errors.lookup("23505")("twice")))

@@ -35,6 +35,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.jobs import launching, processes, supervisor
 from app.jobs.ray_supervisor import supervise_ray
+from curation.recipe.completion import Page
 from curation.recipe.prices import Price, save_price
 from curation.run.engine import curate
 from curation.run.starting import start_run
@@ -206,6 +207,99 @@ def test_what_waiting_does_not_mend_stops_the_run_at_once_also_while_it_waits(
     server.down = (0, status, code)
     thread.join(20)
     assert ended and isinstance(ended[0], ProviderError), ended
+
+
+SIGN_IN = "<html><title>Sign in - Example Portal</title><form><input type=password></form></html>"
+RESTARTING = "<html><title>One moment</title>We are restarting. <a href=/login>Log in</a></html>"
+
+
+def sends_page(server: Server, html: str, *, after: int) -> None:
+    async def reply(*_: Any) -> web.Response | None:
+        is_page = server.answered.total() >= after
+        return web.Response(text=html, content_type="text/html") if is_page else None
+
+    server.reply = reply
+
+
+@pytest.mark.parametrize("while_it_waits", [False, True])
+def test_a_page_to_sign_in_with_status_200_stops_the_run_at_once(
+    sqlite_store: Store, server: Server, while_it_waits: bool
+) -> None:
+    add_dataset(sqlite_store, pairs=6)
+    run_id = new_run(sqlite_store)
+    if while_it_waits:
+        server.down = (20, 503, "")
+    else:
+        sends_page(server, SIGN_IN, after=20)
+    thread, ended = in_thread(sqlite_store, run_id, 5)
+
+    def waits() -> bool:
+        with sqlite_store.read() as session:
+            return worker_totals(session, run_id).trouble.waiting_for is not None
+
+    if while_it_waits:
+        wait_for(waits, 20)
+        sends_page(server, SIGN_IN, after=0)
+    thread.join(20)
+    (error,) = ended
+    assert error.code == "server_wants_sign_in"
+    assert "Sign in - Example Portal" in str(error) and server.url in str(error)
+    with sqlite_store.read() as session:
+        assert get_run(session, run_id).status == "failed"
+    server.reply, server.down = None, None
+    assert curate(claimed_job(sqlite_store, run_id)).as_json()["status"] == "done"
+    assert server.answered.total() <= 48 + 3, "no answer is paid twice"
+
+
+def test_another_page_with_status_200_is_waited_for(sqlite_store: Store, server: Server) -> None:
+    add_dataset(sqlite_store, pairs=6)
+    run_id = new_run(sqlite_store)
+    sends_page(server, RESTARTING, after=20)
+    thread, ended = in_thread(sqlite_store, run_id, 5)
+
+    def reason() -> str:
+        with sqlite_store.read() as session:
+            return worker_totals(session, run_id).trouble.waiting_for or ""
+
+    assert "One moment" in wait_for(reason, 20)
+    server.reply = None
+    thread.join(30)
+    assert ended and ended[0]["status"] == "done", ended
+
+
+def test_a_server_that_sent_nothing_but_pages_is_not_waited_for(
+    sqlite_store: Store, server: Server
+) -> None:
+    """As none that does not respond at a run's start: its address is the likelier cause."""
+    add_dataset(sqlite_store, pairs=6)
+    sends_page(server, RESTARTING, after=0)
+    with pytest.raises(ProviderError, match="One moment") as ended:
+        curate(claimed_job(sqlite_store, new_run(sqlite_store), patience_minutes=5))
+    assert ended.value.code == "server_sends_pages"
+
+
+@pytest.mark.parametrize(
+    ("page", "asks"),
+    [
+        (SIGN_IN, True),
+        ("<!doctype html><TITLE>\n Log in\n</TITLE>", True),
+        ("<html><title>Sign&nbsp;in to your account</title>", True),
+        ("<html><title>Anmelden</title>", True),
+        (
+            '<html><form method="post"><input type="hidden" name="SAMLRequest" value="x"></form>',
+            True,
+        ),
+        ('<meta http-equiv="refresh" content="0; url=https://id.example/login?next=/v1">', True),
+        ("<script>window.location.href = 'https://id.example/oauth2/authorize'</script>", True),
+        ("<script>location.replace('/sso/start')</script>", True),
+        (RESTARTING, False),
+        ("<html><body><h1>502 Bad Gateway</h1></body></html>", False),
+        ('<meta http-equiv="refresh" content="30"><title>Maintenance</title>', False),
+        ("<html><title>Planning in progress</title><a href='/sign-in'>Sign in</a>", False),
+    ],
+)
+def test_a_page_asks_to_sign_in_by_its_form_its_target_or_its_title(page: str, asks: bool) -> None:
+    assert Page(page).asks_to_sign_in is asks
 
 
 def test_a_run_that_was_answered_before_waits_at_its_start_and_a_new_one_does_not(

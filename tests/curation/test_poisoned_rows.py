@@ -2,8 +2,11 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
+import httpx2
+import openai
 import pytest
 from aiohttp import web
 from curation_runs import add_dataset, claimed_job, run_curation, texts_of
@@ -11,9 +14,11 @@ from openai_server import Server
 from sqlalchemy import select
 
 from curation.providers import openai_server
+from curation.providers.probe import Probe
 from curation.recipe.prices import Price, save_price
 from curation.run.engine import curate
 from curation.run.starting import resume_run, start_run
+from db.errors import ProviderError
 from db.run.runs import get_run
 from db.store.store import Store
 from db.tables import Group, Pair, RunWorker
@@ -41,7 +46,7 @@ def queries(store: Store, count: int, *, last: bool = False) -> tuple[str, ...]:
         return tuple(session.scalars(select(Pair.query).order_by(order).limit(count)))
 
 
-@pytest.mark.parametrize("how", ["fail", "hang"])
+@pytest.mark.parametrize("how", ["fail", "hang", "throttle"])
 @pytest.mark.parametrize("last", [False, True], ids=["the first rows", "the last rows"])
 def test_five_prompts_that_always_fail_hold_none_of_four_places(
     sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch, last: bool, how: str
@@ -52,12 +57,17 @@ def test_five_prompts_that_always_fail_hold_none_of_four_places(
     for name, seconds in (("HANG_SECONDS", 2.0), ("WATCH_SECONDS", 0.1), ("FIRST_SECONDS", 0.5)):
         monkeypatch.setattr(openai_server, name, seconds)
     monkeypatch.setattr("curation.run.engine.BEAT_SECONDS", 0.1)
-    for name in ("BACKOFF_SECONDS", "MAX_BACKOFF_SECONDS", "ROW_SECONDS", "SILENT_FOR_SECONDS"):
+    for name in (
+        *("BACKOFF_SECONDS", "MAX_BACKOFF_SECONDS", "ROW_SECONDS", "SILENT_FOR_SECONDS"),
+        "SLOW_FAILURE",
+    ):
         seconds = getattr(openai_server, name)
         monkeypatch.setattr(openai_server, name, seconds / 10)
     add_dataset(sqlite_store, pairs=30)
     undisturbed = run_curation(sqlite_store, **ASKED)
     server.poison = queries(sqlite_store, 5, last=last)
+    if how == "throttle":
+        server.poison_error = (429, None)
     seen: list[str] = []
 
     async def note(request: web.Request, _body: object, prompt: str, _tries: int) -> None:
@@ -82,7 +92,7 @@ def test_five_prompts_that_always_fail_hold_none_of_four_places(
                 Group.run_id == result["run_id"], Group.verdict == "dropped"
             )
         ).all()
-    why = "this prompt breaks the server" if how == "fail" else "while others were answered"
+    why = "while others were answered" if how == "hang" else "this prompt breaks the server"
     assert all(why in str(each) for each in details), details
     server.poison = ()
     with sqlite_store.write() as session:
@@ -171,3 +181,64 @@ def test_a_refused_connection_and_a_status_cost_nothing(
     server.usage, server.faults = (1000, 100), {"500": 0.5, "429": 0.3}
     result = curate(claimed_job(sqlite_store, priced_run(sqlite_store, budget_usd=10.0))).as_json()
     assert result["spent_usd"] == pytest.approx(48 * 1200e-6, abs=2e-4)
+
+
+@pytest.mark.parametrize("how", ["body", "cancelled", "unreadable", "refused"])
+def test_a_probe_whose_answer_is_lost_counts_as_any_lost_answer(how: str) -> None:
+    price, most = Price(1.0, 2.0), (500, 16)
+
+    async def send() -> tuple[int, int]:
+        if how == "body":
+            raise openai.APIConnectionError(request=httpx2.Request("POST", "http://model"))
+        if how == "cancelled":
+            await asyncio.sleep(60)
+        if how == "unreadable":
+            raise ValueError("the answer cannot be read")
+        sent = httpx2.Request("POST", "http://model")
+        response = httpx2.Response(503, request=sent)
+        raise openai.APIStatusError("no", response=response, body=None)
+
+    async def ask() -> float:
+        probe = Probe()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await probe.failure("small", [send], price, most=most, anew=True)
+        return probe.spent_usd
+
+    assert asyncio.run(ask()) == pytest.approx(0.0 if how == "refused" else price.usd(*most))
+
+
+def test_the_probes_of_a_run_that_are_lost_are_of_its_budget(
+    sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All bodies are cut after some answers, those of the probes too."""
+    monkeypatch.setattr("curation.providers.openai_server.BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr("curation.providers.openai_server.PROBE_EVERY_SECONDS", (0.05, 0.1))
+    add_dataset(sqlite_store, pairs=6)
+    probes = 0
+
+    async def cut(request: web.Request, body: Any, prompt: str, tries: int) -> web.Response | None:
+        nonlocal probes
+        if server.answered.total() < 20:
+            return None
+        probes += prompt == "Reply with OK."
+        assert request.transport is not None
+        request.transport.abort()
+        return web.Response()
+
+    server.reply = cut
+    provider: list[openai_server.OpenAIProvider] = []
+    made = openai_server.OpenAIProvider.of_server
+
+    def keep(*given: Any, **named: Any) -> openai_server.OpenAIProvider:
+        provider.append(made(*given, **named))
+        return provider[0]
+
+    monkeypatch.setattr(openai_server.OpenAIProvider, "of_server", keep)
+    run_id = priced_run(sqlite_store, budget_usd=10.0)
+    with pytest.raises(ProviderError):
+        curate(claimed_job(sqlite_store, run_id, patience_minutes=1 / 60))
+    price = Price(1.0, 2.0)
+    assert probes > 3
+    spent = provider[0]._probe.spent_usd
+    assert spent == pytest.approx(probes * price.usd(16, 16), rel=0.3)

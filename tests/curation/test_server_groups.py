@@ -146,6 +146,27 @@ def test_a_named_group_is_the_same_whatever_its_endpoints(
         load_recipe("msmarco", ["server_group=http://a/v1"])
 
 
+@pytest.mark.parametrize(
+    ("provider", "where"),
+    [
+        ("offline", "(offline, on this machine: no server)"),
+        ("recorded", "(replayed from a recording: no server)"),
+        ("openai", "(openai: its server was not recorded)"),
+    ],
+)
+def test_where_no_server_is_known_a_group_has_what_there_was_instead(
+    sqlite_store: Store, servers: list[Server], provider: str, where: str
+) -> None:
+    assert made(sqlite_store) == ALL
+    with sqlite_store.write() as session:
+        for call in session.scalars(select(Call)):
+            call.provider, call.server_group = provider, None
+        session.flush()
+        shown = get_group(session, session.scalars(select(Group.id)).first() or 0)
+        assert _notes(shown, None)[0] == f"Answered by small {where}"
+        assert all(f"small {where}" in call.title for call in shown.calls)
+
+
 def test_a_fresh_run_requests_everything_and_another_seed_generates_anew(
     sqlite_store: Store, servers: list[Server]
 ) -> None:

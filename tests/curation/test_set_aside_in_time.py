@@ -24,8 +24,10 @@ from curation.providers.provider import Request, RowFailed, TryLater
 from curation.recipe.prices import Price
 from curation.recipe.recipe import load_recipe
 
-Handle = Callable[[str], Awaitable[int]]  # from a prompt to the tokens of its answer; 0: fails
+# from a prompt to the tokens of its answer; 0: fails, THROTTLED: 429
+Handle = Callable[[str], Awaitable[int]]
 FOREVER = 1e9
+THROTTLED = -1
 
 
 class World:
@@ -39,8 +41,10 @@ class World:
         max_tokens: int | None = 160,
         timeout_seconds: float | None = None,
         endpoints: int = 1,
+        tokens_per_minute: float | None = None,
     ) -> None:
         self.in_flight = self.max_in_flight = 0
+        self.counted = list[tuple[float, int]]()  # tokens against the limit, by the server
 
         async def respond(sent: httpx2.Request) -> httpx2.Response:
             messages = json.loads(sent.content)["messages"]
@@ -52,11 +56,14 @@ class World:
                 tokens = await handle(prompt)
             finally:
                 self.in_flight -= of_group
+            if tokens == THROTTLED:
+                return httpx2.Response(429, json={"error": {"message": "too many of these"}})
             if not tokens:
                 return httpx2.Response(500, json={"error": {"message": "it breaks"}})
             message = {"content": "Instruction: read about towers"}
             choice = {"index": 0, "message": message, "finish_reason": "stop"}
-            usage = {"prompt_tokens": 100, "completion_tokens": tokens}
+            usage = {"prompt_tokens": len(prompt) // 2, "completion_tokens": tokens}
+            self.counted.append((time.monotonic(), len(prompt) // 2 + (max_tokens or 0)))
             return httpx2.Response(200, json={"choices": [choice], "usage": usage})
 
         client = openai.AsyncOpenAI(
@@ -70,8 +77,10 @@ class World:
             [Endpoint(f"http://model{n}/v1", client, own_server=True) for n in range(endpoints)],
             concurrency=concurrency,
             prices={"small": Price(1.0, 2.0)},
+            tokens_per_minute=tokens_per_minute,
             parks=True,
         )
+        self.provider.patience_seconds = 600
         if timeout_seconds is not None:
             self.provider.timeouts["instruction_positive"] = timeout_seconds
         self.stage = load_recipe("msmarco", ["model=small"]).stages["instruction_positive"]
@@ -201,23 +210,122 @@ def test_a_server_that_fails_slowly_under_load_drops_hardly_a_row(
     assert len(world.failed) <= 8, world.failed
 
 
+@pytest.mark.parametrize("places", [4, 32])
+def test_prompts_that_alone_are_throttled_are_set_aside_within_a_minute_and_slow_down_no_other(
+    simulated: Callable[..., World], places: int
+) -> None:
+    """Five of them come first and hold all of four places."""
+
+    def handle_with(bad: str) -> Handle:
+        async def handle(prompt: str) -> int:
+            if bad in prompt:
+                await asyncio.sleep(0.05)
+                return THROTTLED
+            await asyncio.sleep(1.0)
+            return 30
+
+        return handle
+
+    some, all_good = [f"bad {number}" for number in range(5)], "there is none"
+    world = simulated(handle_with("bad"), texts(600, *some, at=0), concurrency=places)
+    usual = simulated(handle_with(all_good), texts(600), concurrency=places)
+    seconds, reasons = zip(*world.failed.values(), strict=True)
+    assert len(reasons) == 5 and all("too many of these" in why for why in reasons)
+    assert min(seconds) > 45 and max(seconds) < 60, seconds
+    assert len(world.answered) == 600
+    took, takes = (max(each.answered_at) - SimulatedTime.now for each in (world, usual))
+    assert took < 1.1 * takes + 5, (took, takes)
+
+
+def test_the_last_prompts_are_set_aside_that_alone_are_throttled(
+    simulated: Callable[..., World],
+) -> None:
+    async def handle(prompt: str) -> int:
+        await asyncio.sleep(1.0)
+        return THROTTLED if "bad" in prompt else 30
+
+    world = simulated(handle, texts(40, "bad 0", "bad 1", at=40))
+    assert len(world.answered) == 40 and len(world.failed) == 2
+    assert max(after for after, _ in world.failed.values()) < 120
+
+
+@pytest.mark.parametrize(("window", "calls"), [(1.0, 2), (60.0, 60), (60.0, 200)])
+def test_a_server_that_throttles_all_drops_no_prompt(
+    simulated: Callable[..., World], window: float, calls: int
+) -> None:
+    """It takes so many calls in a window of time, of whatever prompt."""
+    taken = deque[float]()
+
+    async def handle(prompt: str) -> int:
+        now = time.monotonic()
+        while taken and taken[0] <= now - window:
+            taken.popleft()
+        if len(taken) >= calls:
+            return THROTTLED
+        taken.append(now)
+        await asyncio.sleep(1.0)
+        return 30
+
+    world = simulated(handle, texts(600), concurrency=16)
+    assert not world.failed and len(world.answered) == 600
+
+
+def test_a_long_prompt_waits_for_its_part_of_a_minute(simulated: Callable[..., World]) -> None:
+    """A limit of tokens a minute leaves room for short prompts when it has none for a long one."""
+    taken = deque[tuple[float, int]]()
+
+    async def handle(prompt: str) -> int:
+        now, size = time.monotonic(), 3000 if "bad" in prompt else 100
+        while taken and taken[0][0] <= now - 60:
+            taken.popleft()
+        if sum(of for _, of in taken) + size > 9000:
+            return THROTTLED
+        taken.append((now, size))
+        await asyncio.sleep(1.0)
+        return 30
+
+    bad = [f"bad {number}" for number in range(3)]
+    world = simulated(handle, texts(400, *bad))
+    assert not world.failed and len(world.answered) == 403
+
+
+@pytest.mark.parametrize("limit", [30_000, 120_000])
+def test_a_limit_of_tokens_holds_by_what_the_server_counts(
+    simulated: Callable[..., World], limit: int
+) -> None:
+    """It counts two bytes a token; four were estimated, and the limit exceeded by two thirds."""
+
+    async def handle(prompt: str) -> int:
+        await asyncio.sleep(1.0)
+        return 30
+
+    world = simulated(handle, texts(1500), tokens_per_minute=limit, concurrency=64)
+    began, ended = world.counted[30][0], world.counted[-1][0]
+    per_minute = sum(tokens for _, tokens in world.counted[31:]) / (ended - began) * 60
+    assert per_minute == pytest.approx(limit, rel=0.02)
+
+
+@pytest.mark.parametrize("max_tokens", [160, 2048, 8192])
 @pytest.mark.parametrize("after", [400, 20], ids=["others go on", "it is the last one"])
 @pytest.mark.parametrize("latency", [0.02, 1.0, 2.0])
 def test_a_prompt_that_hangs_while_others_are_answered_is_set_aside_within_a_minute(
-    simulated: Callable[..., World], latency: float, after: int
+    simulated: Callable[..., World], latency: float, after: int, max_tokens: int
 ) -> None:
-    """Two calls are cut after 20 s, and count at their maximum price."""
+    """Two calls are cut, and count at their maximum price; where a limit of tokens leaves minutes,
+    once the start of an answer hangs, too."""
 
     async def handle(prompt: str) -> int:
         await asyncio.sleep(FOREVER if "bad" in prompt else latency)
         return 30
 
-    world = simulated(handle, texts(after, "bad"))
+    world = simulated(handle, texts(after, "bad"), max_tokens=max_tokens)
     seconds, why = world.failed["bad"]
-    assert 40 < seconds < 60 and "no answer in 2" in why, (seconds, why)
+    longest = 60 if latency <= 1 else 65  # a minute is for answers of about a second
+    assert 40 < seconds < longest and "no answer in 2" in why, (seconds, why)
     assert len(world.answered) == after
     assert {attempts for _, attempts in world.answered.values()} == {1}
-    assert 2 * 160 * 2e-6 < world.lost_usd < 3 * 5000e-6
+    lost = 2 * max_tokens * 2e-6
+    assert lost < world.lost_usd < lost + 4 * 5000e-6
 
 
 @pytest.mark.parametrize("latency", [0.2, 1.0, 2.0])
@@ -350,7 +458,7 @@ def test_the_first_model_that_thinks_to_its_limit_is_waited_for(
     simulated: Callable[..., World], quick: int
 ) -> None:
     async def handle(prompt: str) -> int:
-        tokens = 8192 if "bad" in prompt else 150
+        tokens = 16 if is_probe(prompt) else 8192 if "bad" in prompt else 150
         await asyncio.sleep(tokens / 75)
         return tokens
 

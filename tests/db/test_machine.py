@@ -173,29 +173,48 @@ MOUNTS = """
 43 21 0:53 / /mnt/with\\040space rw shared:3 - nfs files:/c rw,local_lock=all
 44 21 0:54 / /mnt/over rw - nfs files:/d rw,local_lock=all
 45 44 0:55 / /mnt/over rw - nfs4 files:/d rw,local_lock=none
+46 21 0:56 / /mnt/posix rw - nfs files:/e rw,vers=3,local_lock=posix
+47 21 0:57 / /mnt/flock rw - nfs files:/f rw,vers=3,local_lock=flock
+"""
+KINDS = """
+21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+50 21 0:60 / /l/flock rw - lustre 10.0.0.1@tcp:/scratch rw,flock,user_xattr,lazystatfs
+51 21 0:61 / /l/none rw - lustre 10.0.0.1@tcp:/scratch rw,user_xattr,lazystatfs
+52 21 0:62 / /l/local rw - lustre 10.0.0.1@tcp:/scratch rw,localflock,lazystatfs
+53 21 0:63 / /s/mb rw - cifs //files/share rw,vers=3.1.1,cache=strict,uid=1000
+54 21 0:64 / /s/nobrl rw - cifs //files/share rw,vers=3.1.1,cache=strict,nobrl
+55 21 0:65 / /s/three rw - smb3 //files/share rw,vers=3.1.1,nobrl
+56 21 0:66 / /f/ssh rw,nosuid shared:5 - fuse.sshfs me@host:/data rw,user_id=1000,group_id=1000
+57 21 0:67 / /f/gluster rw shared:6 - fuse.glusterfs host:/vol rw,user_id=0,allow_other
+58 21 0:68 / /f/ceph rw - ceph 10.0.0.2:/ rw,name=me,secret=<hidden>,acl
+59 21 8:17 / /f/ntfs rw - fuseblk /dev/sdb1 rw,user_id=0,allow_other
+60 21 8:33 / /g/gfs rw - gfs2 /dev/mapper/x rw,localflocks
+61 21 8:34 / /g/ocfs rw - ocfs2 /dev/mapper/y rw,heartbeat=local
+62 21 0:69 / /w/tab\\011line rw - fuse.rclone remote: rw
 """
 
 
-@pytest.mark.parametrize("option", ["local_lock=all", "local_lock=flock", "local_lock=posix"])
+def local_in(mounts: str, *folders: str, used: str = machine.FLOCK) -> dict[str, str]:
+    """How each folder is mounted whose locks hold on one machine alone."""
+    found = {folder: machine.local_locks(mounts, Path(folder), used) for folder in folders}
+    return {folder: how for folder, how in found.items() if how}
+
+
+@pytest.mark.parametrize("option", ["local_lock=all", "local_lock=flock"])
 def test_a_shared_folder_whose_locks_hold_on_each_machine_alone_is_refused(
     option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mounts = MOUNTS.format(option=option)
-    found = {
-        folder: machine.local_locks(mounts, Path(folder))
-        for folder in ("/", "/mnt/nfs/a", "/mnt/nfs/older", "/mnt/nfs/old", "/mnt/nfs/old/inf/logs")
-    }
-    assert found == {
-        "/": "",
-        "/mnt/nfs/a": "",
-        "/mnt/nfs/older": "",
-        "/mnt/nfs/old": option,
-        "/mnt/nfs/old/inf/logs": option,
-    }
-    assert machine.local_locks(mounts, Path("/mnt/nfs/old/disk/inf")) == "", "it is no shared one"
-    assert machine.local_locks(mounts, Path("/mnt/with space/inf")) == "local_lock=all"
-    assert machine.local_locks(mounts, Path("/mnt/over/inf")) == "", "the last mount is seen"
-    assert machine.local_locks(mounts.replace(option, "rw"), Path("/mnt/nfs/old")) == "nolock"
+    assert local_in(
+        mounts,
+        *("/", "/mnt/nfs/a", "/mnt/nfs/older", "/mnt/nfs/old", "/mnt/nfs/old/inf/logs"),
+        *("/mnt/nfs/old/disk/inf", "/mnt/with space/inf", "/mnt/over/inf"),
+    ) == {
+        "/mnt/nfs/old": f"with {option}",
+        "/mnt/nfs/old/inf/logs": f"with {option}",
+        "/mnt/with space/inf": "with local_lock=all",
+    }, "of two mounts at one place the last one is seen"
+    assert local_in(mounts.replace(option, "rw"), "/mnt/nfs/old") == {"/mnt/nfs/old": "with nolock"}
     text = tmp_path / "mountinfo"
     text.write_text(f"41 21 0:51 / {tmp_path} rw - nfs files:/b rw,{option}\n")
     monkeypatch.setattr(machine, "MOUNTS", text)
@@ -203,6 +222,47 @@ def test_a_shared_folder_whose_locks_hold_on_each_machine_alone_is_refused(
     with pytest.raises(Refused, match=option) as refused:
         machine.require_locks(tmp_path / "home")
     assert refused.value.code == "folder_without_locks"
+    machine.locks_of.cache_clear()
+
+
+def test_a_folder_is_refused_for_the_locks_that_it_is_used_with() -> None:
+    folders = "/mnt/posix", "/mnt/flock"
+    mounts = MOUNTS.format(option="rw")
+    assert local_in(mounts, *folders) == {"/mnt/flock": "with local_lock=flock"}
+    assert local_in(mounts, *folders, used=machine.POSIX) == {"/mnt/posix": "with local_lock=posix"}
+
+
+@pytest.mark.parametrize("used", [machine.FLOCK, machine.POSIX])
+def test_each_kind_of_shared_folder_is_known_by_how_it_is_mounted(used: str) -> None:
+    places = [line.split()[4] for line in KINDS.strip().splitlines()]
+    folders = [place.replace("\\011", "\t") + "/inf" for place in places]
+    assert local_in(KINDS, *folders, used=used) == {
+        "/l/none/inf": "without flock",
+        "/l/local/inf": "without flock",
+        "/s/nobrl/inf": "with nobrl",
+        "/s/three/inf": "with nobrl",
+        "/f/ssh/inf": "as fuse.sshfs",
+        "/g/gfs/inf": "with localflocks",
+        "/w/tab\tline/inf": "as fuse.rclone",
+    }
+
+
+def test_a_sqlite_store_on_a_folder_without_shared_posix_locks_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = tmp_path / "mountinfo"
+    monkeypatch.setattr(machine, "MOUNTS", text)
+    for option, is_refused in (("local_lock=posix", True), ("local_lock=flock", False)):
+        text.write_text(f"41 21 0:51 / {tmp_path} rw - nfs files:/b rw,{option}\n")
+        machine.locks_of.cache_clear()
+        if is_refused:
+            with pytest.raises(Refused, match=option) as refused:
+                machine.require_store_locks(tmp_path / "inf.db")
+            assert refused.value.code == "folder_without_locks"
+            assert "INF_DATABASE_URL" in refused.value.remedy
+            machine.require_locks(tmp_path / "home")  # of a PostgreSQL store: it uses flock alone
+        else:
+            machine.require_store_locks(tmp_path / "inf.db")
     machine.locks_of.cache_clear()
 
 

@@ -92,6 +92,12 @@ class TrainStart(_OfSettings):
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
+        if "://" in (self.out or ""):
+            raise BadInput(
+                f"`out=` is a folder of this machine, and no URL ({self.out})",
+                "leave it out: where INF_FILES names a storage, the checkpoint is there, too",
+                code="request_invalid",
+            )
         if self.workers > 1 and self.processes > 1:
             raise BadInput(
                 "`workers=` requires `launcher=ray` and no `nproc=`",

@@ -32,9 +32,9 @@ def corpus_of(settings: TrainSettings) -> list[str]:
     """The passages of the settings' corpus. Raises BadInput, BadRows with the line."""
     if not settings.mined_corpus:
         return []
-    from analysis.files.corpora import read_texts  # here: it loads the store, which a GPU may lack
+    from analysis.files.corpora import texts_of  # here: it loads the store, which a GPU may lack
 
-    return [found.text for found in read_texts(Path(settings.mined_corpus).expanduser())]
+    return [found.text for found in texts_of(Path(settings.mined_corpus).expanduser())]
 
 
 def mine_negatives(

@@ -272,7 +272,7 @@ def _shown(result: Result) -> str:
         ("reviews", counts(result["reviews"])),
         ("spent", _spent(result)),
         ("budget", "–" if result["budget_usd"] is None else f"{result['budget_usd']:.2f} USD"),
-        ("workers", result["workers"]),
+        ("workers", _workers(result)),
         *([("waiting", result["waiting"])] if result["waiting"] else []),
         ("seed", result["seed"]),
         ("created", f"{result['created_at']} by {result['created_by'] or '–'}"),
@@ -297,6 +297,12 @@ def _spent(run: Result) -> str:
     if not run["unanswered_usd"]:
         return spent
     return f"{spent}, of it at most {run['unanswered_usd']:.4f} USD for calls without an answer"
+
+
+def _workers(run: Result) -> str:
+    calls = run["died_in_flight"]
+    more = f"; about {calls:,} calls in flight when workers died, which may be billed" * bool(calls)
+    return f"{run['workers']}{more}"
 
 
 def _after(run: Result) -> str:

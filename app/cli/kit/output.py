@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO, cast
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+from db.home import FULL
 
 
 class OutputFailed(Exception):

@@ -105,7 +105,12 @@ def create(actor: Actor, wanted: TokenCreate) -> TokenCreated:
     Raises Refused for more than the person has, and by a token.
     """
     if not wanted.rights:
-        raise BadInput("a token without a right is of no use", "give one", code="request_invalid")
+        raise BadInput(
+            "a token without a right is of no use",
+            "give one",
+            code="request_invalid",
+            field="rights",
+        )
     with writing(actor, RIGHT) as session:
         if isinstance(actor, TokenHolder):
             raise Refused(

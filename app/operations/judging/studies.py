@@ -1,7 +1,6 @@
 """Studies: create, list, show, change, let models judge; their judges, gold and decisions."""
 
 import json
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -44,6 +43,7 @@ from db.assignment.hidden import open_groups
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput
 from db.events import record_event
+from db.home import temporary_folder
 from db.people import recruiting
 from db.rows import Json, Listed, Row
 from db.run.runs import RunSummary, get_run, list_runs
@@ -233,11 +233,11 @@ def preview(actor: Actor, questions: str, upload: Upload | None = None) -> tuple
 @contextmanager
 def _uploaded(upload: Upload | None, path: str) -> Iterator[Path]:
     """The file of this path, or an uploaded one in a folder that is removed afterwards."""
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder("inf-study-") as folder:
         file = Path(path)
         if upload is not None:
             name, content = upload
-            file = Path(folder) / Path(name).name
+            file = folder / Path(name).name
             file.write_bytes(content)
         yield file
 

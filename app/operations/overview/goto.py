@@ -64,7 +64,9 @@ def _datasets(session: Session, text: str, number: int | None) -> list[Place]:
     )
     return [
         Place(kind="Dataset", label=name, view="datasets", parameters={"dataset": name})
-        for name in session.scalars(query.order_by(Dataset.id.desc()).limit(EACH))
+        for name in session.scalars(
+            query.order_by((Dataset.id == number).desc(), Dataset.id.desc()).limit(EACH)
+        )
     ]
 
 
@@ -75,12 +77,14 @@ def _of(
     name: InstrumentedAttribute[str],
     *others: InstrumentedAttribute[str],
 ) -> Read:
-    """Rows of a table by what names them, in their dataset."""
+    """Rows of a table by what names them, in their dataset; no run that lists hide."""
 
     def read(session: Session, text: str, number: int | None) -> list[Place]:
         query = (
             select(table.id, name, Dataset.name)
+            .select_from(table)
             .join(Dataset, Dataset.id == table.dataset_id)
+            .where(Dataset.archived_at.is_(None), *_shown(table))
             .where(or_(*(_named(each, table.id, text, number) for each in (name, *others))))
             .order_by((table.id == number).desc(), table.id.desc())
             .limit(EACH)
@@ -98,10 +102,20 @@ def _of(
     return read
 
 
+def _shown(table: Any) -> list[ColumnElement[bool]]:
+    """Nothing for what cannot be archived by itself."""
+    return [Run.archived_at.is_(None)] if table is Run else []
+
+
 def _group(session: Session, text: str, number: int | None) -> list[Place]:
     if number is None:
         return []
-    query = select(Group.id, Group.run_id).where(Group.id == number)
+    query = (
+        select(Group.id, Group.run_id)
+        .join(Run, Run.id == Group.run_id)
+        .join(Dataset, Dataset.id == Run.dataset_id)
+        .where(Group.id == number, Dataset.archived_at.is_(None))
+    )
     return [
         Place(
             kind="Group",

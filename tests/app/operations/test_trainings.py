@@ -372,3 +372,9 @@ def test_a_job_that_is_no_training_is_none(sqlite_store: Store, inf: Callable[..
     assert inf("trainings", "show", 1, "--json").json["code"] == "training_unknown"
     with pytest.raises(InfError):
         trainings.show(owner("ada"), 9)
+
+
+def test_a_checkpoint_is_written_to_a_folder_and_to_no_url() -> None:
+    """It became a folder `s3:` of this machine, without a word."""
+    with pytest.raises(BadInput, match="no URL"):
+        TrainStart.read({"release": "r", "out": "s3://bucket/model"})
