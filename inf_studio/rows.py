@@ -427,6 +427,7 @@ class RunShownKeys:
     reviews: dict[str, int]
     text_baseline: TextBaseline | None
     unanswered_usd: float
+    died_in_flight: int
     workers: int
     waiting: str
     shared_parts: SharedParts | None

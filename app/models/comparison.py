@@ -175,7 +175,7 @@ def draw_differences(
 ) -> None:
     """The forest of all benchmarks, and its table behind it."""
     rows = [
-        {"part": part_of(each.measure), **each.as_json()}
+        {**each.as_json(), "part": part_of(each.measure)}  # behind the operation's own keys
         for found in compared.values()
         for each in in_parts(found)
     ]

@@ -73,10 +73,16 @@ def mine(handle: JobHandle) -> NegativesMined:
 
 
 def mine_as(
-    store: Store, request: NegativesMine, *, by: str, progress: Progress, waits: Patience
+    store: Store,
+    request: NegativesMine,
+    *,
+    by: str,
+    progress: Progress,
+    waits: Patience | None = None,
 ) -> NegativesMined:
     """Mine, give the pairs what was found and write the file. `by` is named in the audit log.
-    The judge waits for its server as `waits` says.
+    The judge waits for its server as `waits` says, by default as long as the request; what failed
+    is in the log then.
 
     Raises NotFound, BadInput for a file that exists, a corpus without passages, or an unknown judge
     or language.
@@ -97,7 +103,7 @@ def mine_as(
         )
     judge = judge_named(request.judge, store) if request.judge else None
     if isinstance(judge, WaitingJudge):
-        judge.patience = waits
+        judge.patience = waits or Patience(request.patience_seconds)
     counts: Counter[str] = Counter()
     given: dict[str, list[str]] = {}  # texts by query id
     is_kept = out is None or request.keep
