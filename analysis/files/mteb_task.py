@@ -231,7 +231,7 @@ class HeldOutGroups(AbsTaskRetrieval):
             for flip, k in self.flips.items():
                 measured[flip] = bool(s[0, 0] > s[0, k] and s[k, k] > s[k, 0])
             found.append(measured)
-        names = found[0] if found else ()
+        names = list(found[0]) if found else []
         return {name: float(np.mean([each[name] for each in found])) for name in names}
 
 

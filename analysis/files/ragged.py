@@ -35,7 +35,7 @@ def rows_of_groups(rows: Iterable[FileRow], shape: Shape) -> Iterator[FileRow]:
 def _group_of(rows: Sequence[Mapping[str, Any]], shape: Shape) -> dict[str, Any]:
     """The columns of a group from its rows: texts by column, `LISTED` by name.
 
-    Raises BadValue for a row or passage of a name that the shape does not have.
+    Raises BadValue for a row or passage of a name that the shape does not have, or without a text.
     """
     group = rows[0].get("group_id")
     if group in (None, ""):
@@ -69,6 +69,12 @@ def _group_of(rows: Sequence[Mapping[str, Any]], shape: Shape) -> dict[str, Any]
                 listed[named] = str(passage.get("text") or "")
             else:
                 found[text.column] = passage.get("text")
+    for column in shape.columns:
+        if found.get(column) is None:
+            raise BadValue(
+                f"no row of group {group} has its `{column}`: rows of one group stand one after "
+                "another"
+            )
     return {**found, LISTED: listed}
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnExpressionArgument, and_, select
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy import ColumnElement, and_, select
+from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from db.corpus.texts import pair_source, slot_text
 from db.run.new_items import in_order_of_roles, is_pick
@@ -148,7 +148,9 @@ def datasets_of_groups(session: Session, group_ids: Sequence[int]) -> list[str]:
 
 
 def _of_datasets(
-    session: Session, group_ids: Sequence[int], wanted: ColumnExpressionArgument[Any]
+    session: Session,
+    group_ids: Sequence[int],
+    wanted: ColumnElement[Any] | InstrumentedAttribute[Any],
 ) -> list[str]:
     """What is wanted of each group's pair and dataset."""
     query = (
