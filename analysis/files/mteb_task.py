@@ -33,25 +33,23 @@ from sentence_transformers import SentenceTransformer
 HERE = Path(__file__).parent
 GROUPS = "held_out.jsonl"
 FIELDS = ("instruction", "query", "passage")
-INF_IR = {
-    "texts": [
-        {"sign": sign, "column": column}
-        for sign, column in (
-            ("I+", "instruction_positive"),
-            ("I-", "instruction_negative"),
-            ("Q+", "query_positive"),
-            ("Q-", "query_negative"),
-            ("P+", "document_positive"),
-            ("P1-", "hard_negative_document_1"),
-            ("P2-", "hard_negative_document_2"),
-        )
-    ],
+INF_IR: dict[str, Any] = {  # its texts by the names of their columns
     "scenarios": [
         {"role": role, "instruction": instruction, "query": query, "passage": passage}
         for role, instruction, query, passage in (
-            ("positive", "I+", "Q+", "P+"),
-            ("instruction_negative", "I-", "Q+", "P1-"),
-            ("query_negative", "I+", "Q-", "P2-"),
+            ("positive", "instruction_positive", "query_positive", "document_positive"),
+            (
+                "instruction_negative",
+                "instruction_negative",
+                "query_positive",
+                "hard_negative_document_1",
+            ),
+            (
+                "query_negative",
+                "instruction_positive",
+                "query_negative",
+                "hard_negative_document_2",
+            ),
         )
     ],
 }
@@ -91,8 +89,8 @@ def groups_of(folder: Path, shape: Mapping[str, Any]) -> list[list[Question]]:
         if row.get("verdict", "kept") == "kept" or row.get("review") == "approve"
     )
     if not shape.get("lists"):
-        column = {text["sign"]: text["column"] for text in shape["texts"]}
-        places = [[column[of[field]] for field in FIELDS] for of in shape["scenarios"]]
+        column = {text["sign"]: text["column"] for text in shape.get("texts", ())}
+        places = [[column.get(of[f], of[f]) for f in FIELDS] for of in shape["scenarios"]]
         return [[Question(*(str(row[name]) for name in of)) for of in places] for row in kept]
     if len(shape["scenarios"]) == 1:
         return [
@@ -104,24 +102,24 @@ def groups_of(folder: Path, shape: Mapping[str, Any]) -> list[list[Question]]:
 
 
 def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[Question]:
-    """A group of several scenarios: the rows with an instruction; those without one say of every
-    passage whether it answers."""
+    """A group of several scenarios: the rows with an instruction; those without one have all that
+    answers their query."""
     asked = [row for row in rows if row["has_instruction"]]
+    answers = {
+        row["only_query"]: _texts(row, "positive") for row in rows if not row["has_instruction"]
+    }
     rights = [_texts(row, "positive")[0] for row in asked]
+    every = (
+        text for row in rows for kind in ("positive", "negative") for text in _texts(row, kind)
+    )
+    others = [text for text in dict.fromkeys(every) if text not in rights]
     found = []
     for row, right in zip(asked, rights, strict=True):
-        lists = [
-            (plain["only_query"] == row["only_query"] and kind == "positive", text)
-            for plain in rows
-            if not plain["has_instruction"]
-            for kind in ("positive", "negative")
-            for text in _texts(plain, kind)
-            if text not in rights
-        ]
-        graded = _texts(row, "negative")
-        apart = [text for answers, text in lists if answers and text not in graded]
-        below = [text for _, text in lists if text not in apart]
-        found.append(Question(row["only_instruction"], row["only_query"], right, below, apart))
+        instruction, query = row["only_instruction"], row["only_query"]
+        open_ones = {*answers[query]}.difference(rights, _texts(row, "negative"))
+        below = [text for text in others if text not in open_ones]
+        apart = [text for text in others if text in open_ones]
+        found.append(Question(instruction, query, right, below, apart))
     return found
 
 
@@ -169,46 +167,41 @@ class HeldOutGroups(AbsTaskRetrieval):
         if self.data_loaded:
             return
         shape = shape_of(self.folder)
-        roles = [str(of["role"]).replace("_", "-") for of in shape["scenarios"]]
         self.flips = _flips(shape["scenarios"])
-        groups = groups_of(self.folder, shape)
-        places: dict[str, str] = {}
-        questions: list[dict[str, str]] = []
-        right: dict[tuple[str, str], dict[str, int]] = {}
-        for number, group in enumerate(groups):
-            for role, of in zip(roles, group, strict=True):
-                document = places.setdefault(of.right, f"d{len(places):06d}")
-                name = f"g{number:06d}-{role}"
-                questions.append({"id": name, "text": of.query, "instruction": of.instruction})
-                right.setdefault((of.instruction, of.query), {})[document] = 1
-        if not questions:
+        roles = [str(of["role"]).replace("_", "-") for of in shape["scenarios"]]
+        self.groups = [
+            {f"g{number:06d}-{role}": of for role, of in zip(roles, group, strict=True)}
+            for number, group in enumerate(groups_of(self.folder, shape))
+        ]
+        asked = {name: of for group in self.groups for name, of in group.items()}
+        if not asked:
             raise SystemExit(f"{self.folder} holds no held-out groups")
-        for text in (text for group in groups for of in group for text in (*of.below, *of.apart)):
-            places.setdefault(text, f"d{len(places):06d}")
-        corpus = [{"id": name, "text": text} for text, name in places.items()]
+        texts = [of.right for of in asked.values()]  # before all that is never right
+        texts += (text for of in asked.values() for text in (*of.below, *of.apart))
+        self.places = {text: f"d{n:06d}" for n, text in enumerate(dict.fromkeys(texts))}
+        right: dict[tuple[str, str], dict[str, int]] = {}
+        for of in asked.values():
+            right.setdefault((of.instruction, of.query), {})[self.places[of.right]] = 1
+        questions = [
+            {"id": name, "text": of.query, "instruction": of.instruction}
+            for name, of in asked.items()
+        ]
+        corpus = [{"id": name, "text": text} for text, name in self.places.items()]
         self._top_k = max(self._top_k, len(corpus))  # the flips need the score of every passage
-        judgments = {each["id"]: right[each["instruction"], each["text"]] for each in questions}
-        asked = dict(zip(judgments, (of for group in groups for of in group), strict=True))
         ranked = None
         if any(of.apart for of in asked.values()):
             ranked = {
-                name: [document for text, document in places.items() if text not in of.apart]
+                name: [place for text, place in self.places.items() if text not in of.apart]
                 for name, of in asked.items()
             }
-        self.places = [
-            (
-                [f"g{number:06d}-{role}" for role in roles],
-                [places[of.right] for of in group],
-                [[places[text] for text in of.below] for of in group],
-            )
-            for number, group in enumerate(groups)
-        ]
         self.dataset = {
             "default": {
                 "test": {
                     "corpus": Dataset.from_list(corpus),
                     "queries": Dataset.from_list(questions),
-                    "relevant_docs": judgments,
+                    "relevant_docs": {
+                        name: right[of.instruction, of.query] for name, of in asked.items()
+                    },
                     "top_ranked": ranked,
                 }
             }
@@ -220,19 +213,18 @@ class HeldOutGroups(AbsTaskRetrieval):
     ) -> dict[str, float]:
         """`strict`, `instruction_flip`, `query_flip`: equal scores count against the model."""
         found = []
-        for names, documents, below in self.places if len(self.places[0][0]) > 1 else ():
-            s = np.array([[results[name][document] for document in documents] for name in names])
-            others = (s + np.diag([-np.inf] * len(s))).max(axis=1)
-            lower = [
-                max((results[name][document] for document in of), default=-np.inf)
-                for name, of in zip(names, below, strict=True)
+        for group in self.groups if len(self.groups[0]) > 1 else ():
+            rights = [of.right for of in group.values()]
+            s = [
+                [results[name][self.places[text]] for text in (*rights, *of.below)]
+                for name, of in group.items()
             ]
-            measured = {"strict": bool((np.diag(s) > np.maximum(others, lower)).all())}
-            for flip, k in self.flips.items():
-                measured[flip] = bool(s[0, 0] > s[0, k] and s[k, k] > s[k, 0])
-            found.append(measured)
-        names = list(found[0]) if found else []
-        return {name: float(np.mean([each[name] for each in found])) for name in names}
+            strict = all(of[k] > x for k, of in enumerate(s) for j, x in enumerate(of) if j != k)
+            flips = {
+                flip: s[0][0] > s[0][k] and s[k][k] > s[k][0] for flip, k in self.flips.items()
+            }
+            found.append({"strict": strict, **flips})
+        return {name: float(np.mean([of[name] for of in found])) for name in (found or [{}])[0]}
 
 
 def _flips(scenarios: Sequence[Mapping[str, str]]) -> dict[str, int]:

@@ -165,39 +165,37 @@ def require_judged(
     picked: the passages that a judge picks from; one that it misses drops its group, too.
     """
     for sign, effect in rules.items():
-        place = f"{where}, [rules.{sign!r}]"
         judging = [check for check in checks if sign in check.expected]
         if not judging and not (effect == DROP_GROUP and sign in picked):
             is_over = any(sign in (text.sign for text in check.over) for check in checks)
-            raise BadInput(
-                f"{place}: no check {'expects an answer about' if is_over else 'is over'} "
-                f"{sign!r}, so {OUTCOMES.get(effect, 'nothing takes its place')}",
-                f"add {sign!r} to the {'' if is_over else 'over and '}expected of a check, or "
-                "leave the rule out",
-                code="shape_rule",
-            )
-        if effect in OUTCOMES:
+            what = f"no check {'expects an answer about' if is_over else 'is over'} {sign!r}, so "
+            what += OUTCOMES.get(effect, "nothing takes its place")
+            where_to = "expected" if is_over else "over and expected"
+            remedy = f"add {sign!r} to the {where_to} of a check, or leave the rule out"
+        elif effect in OUTCOMES:
             continue
-        both = [check for check in judging if effect in check.expected]
-        if not both:
-            raise BadInput(
-                f"{place}: no check that judges {sign!r} expects an answer about {effect!r}, which "
-                "takes its place",
-                f"add {effect!r} to the over and expected of one",
-                code="shape_rule",
+        elif not (both := [check for check in judging if effect in check.expected]):
+            what = f"no check that judges {sign!r} expects an answer about {effect!r}, which takes "
+            what += "its place"
+            remedy = f"add {effect!r} to the over and expected of one"
+        elif unlike := next((check for check in both if not _agree(check, sign, effect)), None):
+            one, other = unlike.expected[sign], unlike.expected[effect]
+            what = (
+                f"the check {unlike.name!r} expects {one} of {sign!r} and {other} of {effect!r}, "
             )
-        for check in both:
-            answers = check.question.answers
-            one, other = check.expected[sign], check.expected[effect]
-            if answers and not any(
-                is_right(each, one) and is_right(each, other) for each in answers
-            ):
-                raise BadInput(
-                    f"{place}: the check {check.name!r} expects {one} of {sign!r} and {other} of "
-                    f"{effect!r}, which takes its place",
-                    "expect the same of both",
-                    code="shape_rule",
-                )
+            what += "which takes its place"
+            remedy = "expect the same of both"
+        else:
+            continue
+        raise BadInput(f"{where}, [rules.{sign!r}]: {what}", remedy, code="shape_rule")
+
+
+def _agree(check: Check, one: str, other: str) -> bool:
+    """Whether an answer is as expected of both texts; a question of numbers has none to try."""
+    answers, expected = check.question.answers, check.expected
+    return not answers or any(
+        is_right(answer, expected[one]) and is_right(answer, expected[other]) for answer in answers
+    )
 
 
 def _one_of(shape: Shape) -> str:

@@ -79,19 +79,19 @@ class GroupPlaces:
     ungraded: tuple[tuple[str, ...], ...]
 
 
-def follows(scores: np.ndarray, shape: Shape, lower: Sequence[float] = ()) -> dict[str, float]:
-    """Every measure of one group, 0.0 or 1.0; scores (S, S) of S scenarios for their passages.
+def follows(scores: Sequence[Sequence[float]], shape: Shape) -> dict[str, float]:
+    """Every measure of one group, 0.0 or 1.0.
 
-    lower: for each scenario the best score of what lists have that it must rank above.
-
-    A shape without a second instruction for its query, or a second query for its instruction, has
-    no flip by it; one of a single scenario has no measure.
+    scores: of each of its S scenarios those of the S passages, then of what lists have that it must
+    rank below its own. A shape without a second instruction for its query, or a second query for
+    its instruction, has no flip by it; one of a single scenario has no measure.
     """
     if len(shape.roles) == 1:
         return {}
-    own = np.diag(scores)
-    others = (scores + np.diag([-np.inf] * len(scores))).max(axis=1)
-    found = {STRICT: float((own > np.maximum(others, lower or -np.inf)).all())}
+    is_strict = all(
+        of[own] > other for own, of in enumerate(scores) for k, other in enumerate(of) if k != own
+    )
+    found = {STRICT: float(is_strict)}
     for name, other in (
         (INSTRUCTION_FLIP, shape.other_instruction),
         (QUERY_FLIP, shape.other_query),
@@ -101,9 +101,9 @@ def follows(scores: np.ndarray, shape: Shape, lower: Sequence[float] = ()) -> di
     return found
 
 
-def _flips(scores: np.ndarray, other: int) -> float:
+def _flips(scores: Sequence[Sequence[float]], other: int) -> float:
     """Whether scenario 0 and the other one each prefer their own of the two passages."""
-    return float(scores[0, 0] > scores[0, other] and scores[other, other] > scores[other, 0])
+    return float(scores[0][0] > scores[0][other] and scores[other][other] > scores[other][0])
 
 
 def texts_of(benchmark: "Benchmark", template: Template, control: str = "") -> list[str]:
@@ -122,10 +122,10 @@ def texts_of(benchmark: "Benchmark", template: Template, control: str = "") -> l
 
 
 def group_scores(
-    benchmark: "Benchmark", template: Template, score: ScoreTexts, control: str = ""
+    benchmark: "Benchmark", template: Template, score: ScoreTexts
 ) -> dict[str, np.ndarray]:
     """{group: scores (S, S) of its S scenarios for their passages}; empty without groups."""
-    texts = texts_of(benchmark, template, control)
+    texts = texts_of(benchmark, template)
     wanted = [group.documents for group in benchmark.groups.values() for _ in group.questions]
     scores = np.asarray(score(texts, wanted), dtype=np.float64).reshape(
         -1, len(benchmark.shape.roles), len(benchmark.shape.roles)
@@ -137,22 +137,12 @@ def follow_by_group(
     benchmark: "Benchmark", template: Template, score: ScoreTexts, control: str = ""
 ) -> dict[str, dict[str, float]]:
     """{group: {measure: 0.0 or 1.0}}; empty for a benchmark without groups."""
-    found = group_scores(benchmark, template, score, control)
-    lower = _lower_scores(benchmark, template, score, control)
-    return {name: follows(of, benchmark.shape, lower.get(name, ())) for name, of in found.items()}
-
-
-def _lower_scores(
-    benchmark: "Benchmark", template: Template, score: ScoreTexts, control: str
-) -> dict[str, list[float]]:
-    """{group: for each scenario the best score of its `lower`} of the groups that have some."""
-    wanted = [of for group in benchmark.groups.values() for of in group.lower]
-    if not any(wanted):
-        return {}
-    best = iter(score(texts_of(benchmark, template, control), wanted))
+    groups = benchmark.groups
+    wanted = [(*group.documents, *lower) for group in groups.values() for lower in group.lower]
+    rows = iter(score(texts_of(benchmark, template, control), wanted))
     return {
-        name: [max(next(best), default=-np.inf) for _ in group.questions]
-        for name, group in benchmark.groups.items()
+        name: follows([next(rows) for _ in group.questions], benchmark.shape)
+        for name, group in groups.items()
     }
 
 
@@ -162,8 +152,7 @@ def comply_by_group(
     """{group: {sicr, wise}} of P+: Q+ alone, (I+,Q+), and (I-,Q+) as the reversal.
 
     Ranked over the list that p-MRR is ranked over. Of InF-IR two documents answer Q+ alone: P+ and
-    P1-.
-    Empty for a shape without a second instruction.
+    P1-. Empty for a shape without a second instruction.
     """
     place_of_other = benchmark.shape.other_instruction
     if place_of_other is None:
