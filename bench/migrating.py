@@ -45,7 +45,7 @@ COPIED = {
 
 
 def multiply(store: Store, copies: int) -> None:
-    """So many more copies of the first run's groups, in one statement for each table."""
+    """Insert this many copies of the first run's groups, in one statement for each table."""
     tables = sa.MetaData()
     tables.reflect(store.engine, only=list(COPIED))
     of_run = 'group_id IN (SELECT id FROM "group" WHERE run_id = 1 AND id < 1000000)'

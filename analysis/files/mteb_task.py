@@ -104,17 +104,17 @@ def groups_of(folder: Path, shape: Mapping[str, Any]) -> list[list[Question]]:
 def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[Question]:
     """A group of several scenarios: the rows with an instruction; those without one have all that
     answers their query."""
-    asked = [row for row in rows if row["has_instruction"]]
+    instructed = [row for row in rows if row["has_instruction"]]
     answers = {
         row["only_query"]: _texts(row, "positive") for row in rows if not row["has_instruction"]
     }
-    rights = [_texts(row, "positive")[0] for row in asked]
+    rights = [_texts(row, "positive")[0] for row in instructed]
     every = (
         text for row in rows for kind in ("positive", "negative") for text in _texts(row, kind)
     )
     others = [text for text in dict.fromkeys(every) if text not in rights]
     found = []
-    for row, right in zip(asked, rights, strict=True):
+    for row, right in zip(instructed, rights, strict=True):
         instruction, query = row["only_instruction"], row["only_query"]
         open_ones = {*answers[query]}.difference(rights, _texts(row, "negative"))
         below = [text for text in others if text not in open_ones]
@@ -173,26 +173,26 @@ class HeldOutGroups(AbsTaskRetrieval):
             {f"g{number:06d}-{role}": of for role, of in zip(roles, group, strict=True)}
             for number, group in enumerate(groups_of(self.folder, shape))
         ]
-        asked = {name: of for group in self.groups for name, of in group.items()}
-        if not asked:
+        by_name = {name: of for group in self.groups for name, of in group.items()}
+        if not by_name:
             raise SystemExit(f"{self.folder} holds no held-out groups")
-        texts = [of.right for of in asked.values()]  # before all that is never right
-        texts += (text for of in asked.values() for text in (*of.below, *of.apart))
+        texts = [of.right for of in by_name.values()]  # before all that is never right
+        texts += (text for of in by_name.values() for text in (*of.below, *of.apart))
         self.places = {text: f"d{n:06d}" for n, text in enumerate(dict.fromkeys(texts))}
         right: dict[tuple[str, str], dict[str, int]] = {}
-        for of in asked.values():
+        for of in by_name.values():
             right.setdefault((of.instruction, of.query), {})[self.places[of.right]] = 1
         questions = [
             {"id": name, "text": of.query, "instruction": of.instruction}
-            for name, of in asked.items()
+            for name, of in by_name.items()
         ]
         corpus = [{"id": name, "text": text} for text, name in self.places.items()]
         self._top_k = max(self._top_k, len(corpus))  # the flips need the score of every passage
         ranked = None
-        if any(of.apart for of in asked.values()):
+        if any(of.apart for of in by_name.values()):
             ranked = {
                 name: [place for text, place in self.places.items() if text not in of.apart]
-                for name, of in asked.items()
+                for name, of in by_name.items()
             }
         self.dataset = {
             "default": {
@@ -200,7 +200,7 @@ class HeldOutGroups(AbsTaskRetrieval):
                     "corpus": Dataset.from_list(corpus),
                     "queries": Dataset.from_list(questions),
                     "relevant_docs": {
-                        name: right[of.instruction, of.query] for name, of in asked.items()
+                        name: right[of.instruction, of.query] for name, of in by_name.items()
                     },
                     "top_ranked": ranked,
                 }
