@@ -5,18 +5,22 @@ that holds out a split of its own. It needs mteb and sentence-transformers and n
 
     pip install mteb sentence-transformers
 
-A group is three questions, each with one right passage, among the passages of all groups: (I+,Q+)
-for P+, (I-,Q+) for P1-, (I+,Q-) for P2-. Main score: nDCG@10; `strict` and the two flips are shares
-of groups. MODEL: a folder or a name, by default the checkpoint in this folder; instruction and
-query become one text as its `inf_embed.json` says, "{instruction} {query}" where it has none.
-Weights are read in float32, or as stored where passages are the base model's.
+A group is a question for each scenario of its shape (InF-IR's three, or those that `release.json`
+names), with one right passage, among the passages of all groups: (I+,Q+) for P+, (I-,Q+) for P1-,
+(I+,Q-) for P2-. Groups with lists of negatives have Promptriever's columns; with one scenario, a
+query without its instruction is a question, too. Main score: nDCG@10; `strict` and the two flips,
+where the shape has them, are shares of groups. MODEL: a folder or a name, by default the checkpoint
+in this folder; instruction and query become one text as its `inf_embed.json` says, "{instruction}
+{query}" where it has none. Weights are read in float32, or as stored where passages are the base
+model's.
 """
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import mteb
 import numpy as np
@@ -28,29 +32,99 @@ from sentence_transformers import SentenceTransformer
 
 HERE = Path(__file__).parent
 GROUPS = "held_out.jsonl"
-SCENARIOS = {
-    "positive": ("instruction_positive", "query_positive", "document_positive"),
-    "instruction-negative": (
-        "instruction_negative",
-        "query_positive",
-        "hard_negative_document_1",
-    ),
-    "query-negative": ("instruction_positive", "query_negative", "hard_negative_document_2"),
+FIELDS = ("instruction", "query", "passage")
+INF_IR: dict[str, Any] = {  # its texts by the names of their columns
+    "scenarios": [
+        {"role": role, "instruction": instruction, "query": query, "passage": passage}
+        for role, instruction, query, passage in (
+            ("positive", "instruction_positive", "query_positive", "document_positive"),
+            (
+                "instruction_negative",
+                "instruction_negative",
+                "query_positive",
+                "hard_negative_document_1",
+            ),
+            (
+                "query_negative",
+                "instruction_positive",
+                "query_negative",
+                "hard_negative_document_2",
+            ),
+        )
+    ],
 }
 INSTRUCTED = "instructed"
 
 
-def groups_of(folder: Path) -> list[dict[str, Any]]:
+class Question(NamedTuple):
+    """An instruction (may be empty) and a query, and the passage that is right for them.
+
+    below: further passages of the group that are not; apart: those of which its claims say nothing.
+    """
+
+    instruction: str
+    query: str
+    right: str
+    below: Sequence[str] = ()
+    apart: Sequence[str] = ()
+
+
+def shape_of(folder: Path) -> dict[str, Any]:
+    """The shape that a release's manifest names; InF-IR's without one."""
+    file = folder / "release.json"
+    manifest = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return dict(manifest.get("shape") or INF_IR)
+
+
+def groups_of(folder: Path, shape: Mapping[str, Any]) -> list[list[Question]]:
     """The held-out groups of a checkpoint, or the kept ones that a release holds out."""
     own = folder / GROUPS
     if own.is_file():
-        return [json.loads(line) for line in own.read_text(encoding="utf-8").splitlines()]
-    rows = [row for file in sorted((folder / "data").iterdir()) for row in _held_out(file)]
-    return [
+        rows = [json.loads(line) for line in own.read_text(encoding="utf-8").splitlines()]
+    else:
+        rows = [row for file in sorted((folder / "data").iterdir()) for row in _held_out(file)]
+    kept = (
         row
         for row in rows
         if row.get("verdict", "kept") == "kept" or row.get("review") == "approve"
-    ]
+    )
+    if not shape.get("lists"):
+        column = {text["sign"]: text["column"] for text in shape.get("texts", ())}
+        places = [[column.get(of[f], of[f]) for f in FIELDS] for of in shape["scenarios"]]
+        return [[Question(*(str(row[name]) for name in of)) for of in places] for row in kept]
+    if len(shape["scenarios"]) == 1:
+        return [
+            [Question(row["only_instruction"], row["only_query"], right, _texts(row, "negative"))]
+            for row in kept
+            for right in _texts(row, "positive")
+        ]
+    return [_of_rows(list(rows)) for _, rows in groupby(kept, lambda row: row["group_id"])]
+
+
+def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[Question]:
+    """A group of several scenarios: the rows with an instruction; those without one have all that
+    answers their query."""
+    instructed = [row for row in rows if row["has_instruction"]]
+    answers = {
+        row["only_query"]: _texts(row, "positive") for row in rows if not row["has_instruction"]
+    }
+    rights = [_texts(row, "positive")[0] for row in instructed]
+    every = (
+        text for row in rows for kind in ("positive", "negative") for text in _texts(row, kind)
+    )
+    others = [text for text in dict.fromkeys(every) if text not in rights]
+    found = []
+    for row, right in zip(instructed, rights, strict=True):
+        instruction, query = row["only_instruction"], row["only_query"]
+        open_ones = {*answers[query]}.difference(rights, _texts(row, "negative"))
+        below = [text for text in others if text not in open_ones]
+        apart = [text for text in others if text in open_ones]
+        found.append(Question(instruction, query, right, below, apart))
+    return found
+
+
+def _texts(row: Mapping[str, Any], kind: str) -> list[str]:
+    return [str(passage["text"]) for passage in row[f"{kind}_passages"]]
 
 
 def _held_out(file: Path) -> Iterator[dict[str, Any]]:
@@ -64,7 +138,7 @@ def _held_out(file: Path) -> Iterator[dict[str, Any]]:
 
 
 class HeldOutGroups(AbsTaskRetrieval):
-    """The groups of a folder, three questions each, over the passages of all."""
+    """The groups of a folder, a question for each scenario, over the passages of all."""
 
     metadata = TaskMetadata(
         name="InfHeldOutGroups",
@@ -92,33 +166,43 @@ class HeldOutGroups(AbsTaskRetrieval):
         """Questions, passages and judgments; equal texts are one passage."""
         if self.data_loaded:
             return
-        places: dict[str, str] = {}
-        questions: list[dict[str, str]] = []
-        right: dict[tuple[str, str], dict[str, int]] = {}
-        self.places: dict[str, tuple[list[str], list[str]]] = {}
-        for number, row in enumerate(groups_of(self.folder)):
-            names, documents = [], []
-            for role, columns in SCENARIOS.items():
-                instruction, query, passage = (str(row[column]) for column in columns)
-                document = places.setdefault(passage, f"d{len(places):06d}")
-                name = f"g{number:06d}-{role}"
-                questions.append({"id": name, "text": query, "instruction": instruction})
-                right.setdefault((instruction, query), {})[document] = 1
-                names.append(name)
-                documents.append(document)
-            self.places[f"g{number:06d}"] = (names, documents)
-        if not questions:
+        shape = shape_of(self.folder)
+        self.flips = _flips(shape["scenarios"])
+        roles = [str(of["role"]).replace("_", "-") for of in shape["scenarios"]]
+        self.groups = [
+            {f"g{number:06d}-{role}": of for role, of in zip(roles, group, strict=True)}
+            for number, group in enumerate(groups_of(self.folder, shape))
+        ]
+        by_name = {name: of for group in self.groups for name, of in group.items()}
+        if not by_name:
             raise SystemExit(f"{self.folder} holds no held-out groups")
-        corpus = [{"id": name, "text": text} for text, name in places.items()]
+        texts = [of.right for of in by_name.values()]  # before all that is never right
+        texts += (text for of in by_name.values() for text in (*of.below, *of.apart))
+        self.places = {text: f"d{n:06d}" for n, text in enumerate(dict.fromkeys(texts))}
+        right: dict[tuple[str, str], dict[str, int]] = {}
+        for of in by_name.values():
+            right.setdefault((of.instruction, of.query), {})[self.places[of.right]] = 1
+        questions = [
+            {"id": name, "text": of.query, "instruction": of.instruction}
+            for name, of in by_name.items()
+        ]
+        corpus = [{"id": name, "text": text} for text, name in self.places.items()]
         self._top_k = max(self._top_k, len(corpus))  # the flips need the score of every passage
-        judgments = {each["id"]: right[each["instruction"], each["text"]] for each in questions}
+        ranked = None
+        if any(of.apart for of in by_name.values()):
+            ranked = {
+                name: [place for text, place in self.places.items() if text not in of.apart]
+                for name, of in by_name.items()
+            }
         self.dataset = {
             "default": {
                 "test": {
                     "corpus": Dataset.from_list(corpus),
                     "queries": Dataset.from_list(questions),
-                    "relevant_docs": judgments,
-                    "top_ranked": None,
+                    "relevant_docs": {
+                        name: right[of.instruction, of.query] for name, of in by_name.items()
+                    },
+                    "top_ranked": ranked,
                 }
             }
         }
@@ -129,18 +213,31 @@ class HeldOutGroups(AbsTaskRetrieval):
     ) -> dict[str, float]:
         """`strict`, `instruction_flip`, `query_flip`: equal scores count against the model."""
         found = []
-        for names, documents in self.places.values():
-            s = np.array([[results[name][document] for document in documents] for name in names])
-            others = s + np.diag([-np.inf] * 3)
-            found.append(
-                (
-                    bool((np.diag(s) > others.max(axis=1)).all()),
-                    *(bool(s[0, 0] > s[0, k] and s[k, k] > s[k, 0]) for k in (1, 2)),
-                )
-            )
-        means = np.mean(found, axis=0)
-        measures = ("strict", "instruction_flip", "query_flip")
-        return {name: float(value) for name, value in zip(measures, means, strict=True)}
+        for group in self.groups if len(self.groups[0]) > 1 else ():
+            rights = [of.right for of in group.values()]
+            s = [
+                [results[name][self.places[text]] for text in (*rights, *of.below)]
+                for name, of in group.items()
+            ]
+            strict = all(of[k] > x for k, of in enumerate(s) for j, x in enumerate(of) if j != k)
+            flips = {
+                flip: s[0][0] > s[0][k] and s[k][k] > s[k][0] for flip, k in self.flips.items()
+            }
+            found.append({"strict": strict, **flips})
+        return {name: float(np.mean([of[name] for of in found])) for name in (found or [{}])[0]}
+
+
+def _flips(scenarios: Sequence[Mapping[str, str]]) -> dict[str, int]:
+    """The place of the first scenario that alters the instruction, or the query, alone."""
+    first, found = scenarios[0], dict[str, int]()
+    for flip, same, unlike in (
+        ("instruction_flip", "query", "instruction"),
+        ("query_flip", "instruction", "query"),
+    ):
+        for place, of in reversed(list(enumerate(scenarios))):
+            if of[same] == first[same] and of[unlike] != first[unlike]:
+                found[flip] = place
+    return found
 
 
 class Model:
@@ -166,15 +263,18 @@ class Model:
         if str(getattr(prompt_type, "value", prompt_type)) != "query":
             texts = [text for batch in inputs for text in batch["text"]]
             return np.asarray(self.model.encode_document(texts))
-        texts = [
-            self.template.format(instruction=instruction, query=query)
+        pairs = [
+            pair
             for batch in inputs
-            for instruction, query in zip(batch["instruction"], batch["query"], strict=True)
+            for pair in zip(batch["instruction"], batch["query"], strict=True)
         ]
+        texts = [self.template.format(instruction=i, query=q) if i else q for i, q in pairs]
+        vectors = np.asarray(self.model.encode_query(texts))
         if self.has_door:  # passages and plain queries are the base model's
             encode: Any = self.model.encode
-            return np.asarray(encode(texts, task=INSTRUCTED, prompt_name=INSTRUCTED))
-        return np.asarray(self.model.encode_query(texts))
+            instructed = np.asarray(encode(texts, task=INSTRUCTED, prompt_name=INSTRUCTED))
+            vectors = np.where([[bool(i)] for i, _ in pairs], instructed, vectors)
+        return vectors
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
         """Every pair's score."""
@@ -204,7 +304,7 @@ def main() -> None:
     memory = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     found = scores_of(Model(given.model, memory))
     shown = ("ndcg_at_10", "strict", "instruction_flip", "query_flip")
-    print(json.dumps({name: found[name] for name in shown}))  # noqa: T201
+    print(json.dumps({name: found[name] for name in shown if name in found}))  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
 """Import of finished groups: files with InF-IR's seven columns become a run of a dataset.
 
 Files of a release whose manifest names another shape have the columns of that one; where it has
-lists, the rows of a group, one for each query, which stand one after another, are put together
-again (`_group_of`). Published InF-IR, or a release of another store, can thus be reviewed, judged,
-analysed and used for training. The run has no recipe of ours: its provider is `import`, its recipe
-names the origin.
+lists, the rows of a group are put together again (`analysis.files.ragged`). Published InF-IR, or a
+release of another store, can thus be reviewed, judged, analysed and used for training. The run has
+no recipe of ours: its provider is `import`, its recipe names the origin.
 
 Note: the items made for studies hold the passages of the group and no random ones, since the
 candidates shown to the validator elsewhere are unknown. Importing the same files again adds
@@ -12,8 +11,8 @@ nothing; a killed import continues with the missing groups.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import groupby, islice
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
 from analysis.files.opening import encoding_notice
+from analysis.files.ragged import LISTED, rows_of_groups
 from analysis.files.row import BadValue, FileRow
 from analysis.files.rows import read_rows
 from curation.importing.checking import Progress, Recorder
@@ -40,14 +40,13 @@ from db.errors import BadInput, BadRow, BadRows
 from db.review.carrying import carry_reviews
 from db.run.new_items import insert_items
 from db.run.runs import require_active_run, set_run_status
-from db.shape import INF_IR, RELEASE_COLUMNS, ListText, Shape
+from db.shape import INF_IR, Shape
 from db.store.bulk import insert_rows
 from db.store.store import Store
 from db.tables import Group, Pair, Recipe, Run, SlotText, utc_now
 
 BATCH = 500
 PROVIDER = "import"
-LISTED = "texts of lists"  # where a row that was put together has them, by name
 
 
 @dataclass(frozen=True)
@@ -166,21 +165,11 @@ def parse_group(values: dict[str, Any], default_id: str, shape: Shape) -> GroupR
 
 def _rows(path: Path, shape: Shape) -> Iterator[FileRow]:
     """The rows of a file, each with a group; of a shape with lists put together from several."""
-    if not shape.lists:
-        yield from read_rows(path)
-        return
-    ids = _query_ids(path)
-    for _, rows in groupby(read_rows(path), lambda row: str(row.values.get("group_id"))):
-        first, *others = rows
-        reason = next((row.reason for row in (first, *others) if row.reason is not None), None)
-        try:
-            if reason is not None:
-                raise BadValue(reason)
-            values = _group_of([first.values, *(row.values for row in others)], shape)
-            values["query_id"] = ids.get(str(values.get("group_id")))
-            yield replace(first, values=values, position=(others or [first])[-1].position)
-        except BadValue as bad:
-            yield replace(first, reason=str(bad))
+    ids = _query_ids(path) if shape.lists else {}
+    for row in rows_of_groups(read_rows(path), shape):
+        if shape.lists:
+            row.values["query_id"] = ids.get(str(row.values.get("group_id")))
+        yield row
 
 
 def _query_ids(path: Path) -> dict[str, str]:
@@ -195,55 +184,6 @@ def _query_ids(path: Path) -> dict[str, str]:
         for row in read_rows(file)
         if row.reason is None and row.values.get("query_id")
     }
-
-
-def _group_of(rows: Sequence[dict[str, Any]], shape: Shape) -> dict[str, Any]:
-    """The columns of a group from its rows: texts by column, `LISTED` by name.
-
-    As `curation.release.rows` names them: a row is GROUP-I-Q, a passage GROUP-N[1], and the passage
-    of the pair has its own id. Raises BadValue for a row or passage of no such name.
-    """
-    group = str(rows[0].get("group_id") or "")
-    if not group:
-        raise BadValue("no `group_id`: rows of one group have one")
-    queries = {f"{group}-{one.query.sign}": (None, one.query) for one in shape.all_scenarios} | {
-        f"{group}-{one.instruction.sign}-{one.query.sign}": (one.instruction, one.query)
-        for one in shape.all_scenarios
-    }
-    passages = {
-        f"{group}-{name}": (text, name)
-        for text in shape.slots.values()
-        if text.is_passage
-        for name in text.names
-    }
-    own, passage_id = shape.first.passage, str(rows[0].get("passage_id") or "")
-    found: dict[str, Any] = {name: rows[0].get(name) for name in RELEASE_COLUMNS}
-    listed: dict[str, str] = {}
-    for row in rows:
-        if (slots := queries.get(str(row.get("query_id")))) is None:
-            raise BadValue(f"`query_id` {row.get('query_id')!r}: one of {', '.join(queries)}")
-        instruction, query = slots
-        found[query.column] = row.get("only_query")
-        if instruction is not None:
-            found[instruction.column] = row.get("only_instruction")
-        for passage in (*_listed(row, "positive_passages"), *_listed(row, "negative_passages")):
-            name = str(passage.get("docid"))
-            text, named = passages.get(name, (own, own.sign))
-            if name not in passages and name != passage_id:
-                raise BadValue(f"`docid` {name!r}: one of {', '.join((passage_id, *passages))}")
-            if isinstance(text, ListText):
-                listed[named] = str(passage.get("text") or "")
-            else:
-                found[text.column] = passage.get("text")
-    return {**found, LISTED: listed}
-
-
-def _listed(row: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    """The passages of a row. Raises BadValue where it has no such list."""
-    value = row.get(name)
-    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-        raise BadValue(f"`{name}` is not a list of passages")
-    return value
 
 
 def _check(files: Sequence[Path], meter: "_Meter", shape: Shape) -> tuple[list[BadRow], bool]:

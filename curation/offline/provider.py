@@ -82,7 +82,7 @@ class OfflineProvider:
                 if not isinstance(text, ListText):
                     raise RowFailed(error.reason, str(error)) from error
                 found = []
-            if isinstance(text, ListText) and text.count > 1:
+            if len(text.names) > 1:
                 written[text.column] = found
             else:
                 written[text.column] = "".join(found[:1])

@@ -21,7 +21,7 @@ from curation.recipe.reasoning import UnclosedReasoning, strip_reasoning
 from curation.recipe.tasks import GIVES, JUDGED, Gives, Task
 from db.errors import BadInput
 from db.question import NO, YES, Question, score
-from db.shape import GroupText, ListText, text_name
+from db.shape import GroupText, ListText
 from db.values import AMBIGUOUS, NONE
 
 NO_CHARACTER = "\ufffd"
@@ -141,12 +141,11 @@ def parse_several(
     read: dict[str, str | Unparsable] = {}
     for column, text in wanted.items():
         value = values.get(column)
-        count = text.count if isinstance(text, ListText) else 1
-        listed = value if isinstance(value, list) and count > 1 else [value]
+        names = text.names
+        listed = value if isinstance(value, list) and len(names) > 1 else [value]
         if isinstance(text, ListText):
             listed = [one for one in listed if one not in (None, "")]
-        for number, one in enumerate(listed[:count]):
-            name = text_name(text.sign, number)
+        for name, one in zip(names, listed, strict=False):
             try:
                 if not isinstance(one, str):
                     what = f"{column} is {one!r:.80}, not a text"

@@ -13,17 +13,19 @@ A group is dropped where an answer is not the expected one; texts without one ar
 decide nothing. The prompt names its texts by their kind: {instruction}, {query}, {passage}.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, Final
 
+from curation.recipe.slots import DROP_GROUP, DROP_TEXT, Rules
 from curation.recipe.tasks import ANSWERED_WITH, TEXT_LANGUAGE, VALIDATION, Task, TaskSpec
 from db.errors import BadInput
-from db.question import CHECK, Question, number_of, question_from, score
+from db.question import CHECK, Question, is_right, number_of, question_from, score
 from db.shape import GroupText, ListText, Shape
 from db.values import AMBIGUOUS
 
+OUTCOMES: Final = {DROP_TEXT: "nothing drops it", DROP_GROUP: "nothing drops its group"}
 KEYS: Final = ("question", "labels", "over", "with", "votes", "expected")
 
 
@@ -59,8 +61,7 @@ class Check:
     @property
     def answers(self) -> int:
         """How many answers it takes at most about a group."""
-        texts = (text.count if isinstance(text, ListText) else 1 for text in self.over)
-        return sum(texts) * self.votes
+        return sum(len(text.names) for text in self.over) * self.votes
 
     def place(self, name: str) -> str:
         """What its item about a text is called in the group: "fits:P1-", "fits:N[1]"."""
@@ -152,6 +153,48 @@ def check_from(body: Mapping[str, Any], shape: Shape, where: str) -> Check:
         question.check_expected(str(answer), f"{where}, expected.{sign!r}")
     return Check(
         question, over, given, {sign: str(answer) for sign, answer in expected.items()}, votes
+    )
+
+
+def require_judged(
+    rules: Rules, checks: Sequence[Check], picked: Collection[str], where: str
+) -> None:
+    """Raise BadInput for a rule that no answer brings about, or by which a text that none is
+    about takes a place.
+
+    picked: the passages that a judge picks from; one that it misses drops its group, too.
+    """
+    for sign, effect in rules.items():
+        judging = [check for check in checks if sign in check.expected]
+        if not judging and not (effect == DROP_GROUP and sign in picked):
+            is_over = any(sign in (text.sign for text in check.over) for check in checks)
+            what = f"no check {'expects an answer about' if is_over else 'is over'} {sign!r}, so "
+            what += OUTCOMES.get(effect, "nothing takes its place")
+            where_to = "expected" if is_over else "over and expected"
+            remedy = f"add {sign!r} to the {where_to} of a check, or leave the rule out"
+        elif effect in OUTCOMES:
+            continue
+        elif not (both := [check for check in judging if effect in check.expected]):
+            what = f"no check that judges {sign!r} expects an answer about {effect!r}, which takes "
+            what += "its place"
+            remedy = f"add {effect!r} to the over and expected of one"
+        elif unlike := next((check for check in both if not _agree(check, sign, effect)), None):
+            one, other = unlike.expected[sign], unlike.expected[effect]
+            what = (
+                f"the check {unlike.name!r} expects {one} of {sign!r} and {other} of {effect!r}, "
+            )
+            what += "which takes its place"
+            remedy = "expect the same of both"
+        else:
+            continue
+        raise BadInput(f"{where}, [rules.{sign!r}]: {what}", remedy, code="shape_rule")
+
+
+def _agree(check: Check, one: str, other: str) -> bool:
+    """Whether an answer is as expected of both texts; a question of numbers has none to try."""
+    answers, expected = check.question.answers, check.expected
+    return not answers or any(
+        is_right(answer, expected[one]) and is_right(answer, expected[other]) for answer in answers
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from analysis.embed.model_source import DEFAULT_MODEL
 from analysis.files.written import write_files
-from curation.recipe.checks import KEYS, Check, check_from
+from curation.recipe.checks import KEYS, Check, check_from, require_judged
 from curation.recipe.prompt import Beside, Prompt, read_prompt
 from curation.recipe.reasoning import with_room_to_reason
 from curation.recipe.settings import (
@@ -297,12 +297,13 @@ def _read(
         )
     if "filters" in tables:
         tables["filters"] = present_names(tables["filters"], f"{where}, [filters]")
-    shape, vary = read_shape(tables, where)
-    of_checks = [setting for setting in settings if setting.startswith(OF_CHECKS)]
-    for setting in of_checks:
-        _put_in_check(tables.get("checks", {}), *read_setting(setting))
+    shape, vary, rules = read_shape(tables, where)
     checks = _checks(tables, shape, where)
-    for setting in (each for each in settings if each not in of_checks):
+    is_picked = not checks or VALIDATING in tables.get("stages", {})
+    picked = {each.passage.sign for each in shape.all_scenarios if is_picked}
+    require_judged(rules, checks, picked, where)
+    checks = _set_in_checks(checks, settings, shape, where)
+    for setting in (each for each in settings if not each.startswith(OF_CHECKS)):
         _put(tables, setting, [*tasks_of(shape), *(check.task for check in checks)])
     found = _build(tables, name, beside, shape, checks)
     return replace(_with_room_to_reason(found, settings), vary=vary)
@@ -353,14 +354,6 @@ def _checks(tables: dict[str, Any], shape: Shape, where: str) -> list[Check]:
         checks.append(check_from({"name": name, **own}, shape, place))
         stage = {key: value for key, value in table.items() if key not in KEYS}
         add_stage(tables, checks[-1].task, stage, f"checks.{name}", where)
-    for text in shape.lists:
-        of = text.stands_in_for
-        if of and all(of not in (each.sign for each in check.over) for check in checks):
-            raise BadInput(
-                f"{where}, [rules.{of!r}]: no check is over {of!r}, so nothing takes its place",
-                f"add {of!r} to the over and expected of a check, or leave the rule out",
-                code="shape_rule",
-            )
     return checks
 
 
@@ -556,15 +549,12 @@ def with_rules(recipe: Recipe, settings: Sequence[str]) -> Recipe:
     run's settings. Raises BadInput for what is none, Refused for what needs answers that were
     never requested.
     """
-    body = json.loads(json.dumps(recipe.body()))
-    checks = {check["name"]: check for check in body.get("checks", ())}
-    tables = {name: body[name] for name in ("validation", "filters")}
-    for setting in settings:
+    body = recipe.body()
+    tables = {name: dict(body[name]) for name in ("validation", "filters")}
+    for setting in (each for each in settings if not each.startswith(OF_CHECKS)):
         place, value = read_setting(setting)
         section, _, key = place.rpartition(".")
-        if place.startswith(OF_CHECKS):
-            _put_in_check(checks, place, value)
-        elif section == "filters" or (section == "validation" and key in DECIDING):
+        if section == "filters" or (section == "validation" and key in DECIDING):
             tables[section][FORMER_FILTERS.get(key, key)] = value
         else:
             raise needs_answers(f"the setting {place}")
@@ -574,8 +564,7 @@ def with_rules(recipe: Recipe, settings: Sequence[str]) -> Recipe:
         validation=replace(recipe.validation, votes=rules.votes, agree=rules.agree),
         filters=Filters(**_number_table(tables, "filters", FILTERS, "the rules")),
         checks=_with_prompts(
-            [check_from(each, recipe.shape, "the rules") for each in checks.values()],
-            recipe.stages,
+            _set_in_checks(recipe.checks, settings, recipe.shape, "the rules"), recipe.stages
         ),
     )
     for name, now, before in (
@@ -615,6 +604,17 @@ def read_setting(setting: str) -> tuple[str, Any]:
         return place.strip(), text.strip()
 
 
+def _set_in_checks(
+    checks: Sequence[Check], settings: Sequence[str], shape: Shape, where: str
+) -> list[Check]:
+    """The checks, without their prompts, with the settings that are about them."""
+    bodies = {check.name: check.body() for check in checks}
+    for setting in settings:
+        if setting.startswith(OF_CHECKS):
+            _put_in_check(bodies, *read_setting(setting))
+    return [check_from(body, shape, f"{where}, [checks.{name}]") for name, body in bodies.items()]
+
+
 def _put_in_check(checks: Mapping[str, Any], place: str, value: Any) -> None:
     """Set `checks.NAME.votes` or `checks.NAME.expected.SIGN` in the tables of the checks."""
     name, _, key = place.removeprefix(OF_CHECKS).partition(".")
@@ -628,7 +628,7 @@ def _put_in_check(checks: Mapping[str, Any], place: str, value: Any) -> None:
     key, _, sign = key.partition(".")
     if key == "votes" and not sign:
         table[key] = value
-    elif key == "expected" and sign and isinstance(table.setdefault("expected", {}), dict):
+    elif key == "expected" and sign:
         expected = table["expected"]
         expected.pop(sign, None)
         if value != ANYTHING:

@@ -44,6 +44,7 @@ from db.question import CHECK
 from db.shape import FIELDS, INF_IR, TAKEN_COLUMNS, Shape, check_text, shape_from
 
 Vary = Mapping[str, Mapping[str, float]]
+Rules = Mapping[str, str]  # by sign: DROP_TEXT, DROP_GROUP, or the sign of the text in its place
 TABLES: Final = ("texts", "scenarios", "claims", "rules", "steps", "vary")
 OF_TEXT: Final = ("field", "column", "meaning", "from_source", "count", "at_least")
 OF_SCENARIO: Final = ("title", *FIELDS)
@@ -71,14 +72,15 @@ def _in_order(weights: Mapping[str, float]) -> tuple[list[str], list[float]]:
     return names, [weights[name] for name in names]
 
 
-def read_shape(tables: dict[str, Any], where: str) -> tuple[Shape, Vary]:
-    """The shape of a file and what it varies, their tables taken out; InF-IR's without them.
+def read_shape(tables: dict[str, Any], where: str) -> tuple[Shape, Vary, Rules]:
+    """The shape of a file, what it varies and its rules, their tables taken out; InF-IR's without
+    them.
 
     What a step has beside its texts becomes a stage. Raises BadInput.
     """
     given = {name: tables.pop(name) for name in TABLES if name in tables}
     if not given:
-        return INF_IR, {}
+        return INF_IR, {}, {}
     if "texts" not in given or ("scenarios" in given) == ("claims" in given):
         missing = "[texts]" if "texts" not in given else "[scenarios] or [claims]"
         both = given.keys() >= _EITHER
@@ -110,9 +112,14 @@ def read_shape(tables: dict[str, Any], where: str) -> tuple[Shape, Vary]:
             remedy = "write “drop text” or “drop group”"
         elif sign in grades or sign in in_scenarios:
             what = f"{sign!r} cannot take its place, as a claim says something else of it"
+        elif texts[sign].get("from_source"):
+            what = f"{sign!r} comes with the pair, as a negative of it"
         elif texts[sign].get("count", 1) != 1:
             what = f"{sign!r} has a count, and one text takes a place"
             remedy = f"take out the count of {sign!r}"
+        elif "at_least" in texts[sign]:
+            what = f"{sign!r} has at_least, and is looked at only to take the place of {of!r}"
+            remedy = f"take out the at_least of {sign!r}"
         elif rules.get(sign) == DROP_GROUP:
             what = f"{sign!r} has a rule, too, and is looked at only to take the place of {of!r}"
             remedy = f"leave out the rule of {sign!r}"
@@ -170,7 +177,7 @@ def read_shape(tables: dict[str, Any], where: str) -> tuple[Shape, Vary]:
         "lists": lists,
         "steps": steps,
     }
-    return shape_from(body, where), vary
+    return shape_from(body, where), vary, rules
 
 
 _EITHER: Final = {"scenarios", "claims"}
@@ -235,7 +242,6 @@ def _claims(
 
 
 def _rules(tables: Mapping[str, Any], texts: Mapping[str, Any], where: str) -> dict[str, str]:
-    """By sign: DROP_TEXT, DROP_GROUP, or the sign of the text that takes its place."""
     found: dict[str, str] = {}
     for sign, effect in tables.items():
         place = f"{where}, [rules.{sign!r}]"

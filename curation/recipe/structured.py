@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from curation.recipe.tasks import JUDGED, Gives, Task
 from db.question import Question
-from db.shape import GroupText, ListText
+from db.shape import GroupText
 from db.values import AMBIGUOUS
 
 Output = Literal["text", "json"]
@@ -57,8 +57,8 @@ def response_format(
 
 
 def _of_text(text: GroupText) -> dict[str, Any]:
-    if isinstance(text, ListText) and text.count > 1:
-        what = f"At most {text.count}, each alone: {text.meaning}."
+    if (count := len(text.names)) > 1:
+        what = f"At most {count}, each alone: {text.meaning}."
         return {"type": "array", "items": {"type": "string"}, "description": what}
     return {"type": "string", "description": f"Alone, without a label: {text.meaning}."}
 

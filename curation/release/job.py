@@ -213,8 +213,7 @@ def _finish_folder(
         "files": written.files,
         "created_at": release.created_at.isoformat(),
     }
-    has_task = plan.wanted.format != "csv" and plan.shape.is_inf_ir  # it reads these columns
-    if has_task and any(is_held_out(split) for split in written.splits):
+    if plan.wanted.format != "csv" and any(is_held_out(split) for split in written.splits):
         shutil.copy(MTEB_TASK, unfinished)
         manifest["mteb_task_sha256"] = file_sha256(MTEB_TASK)
     (unfinished / CROISSANT).write_text(croissant(manifest), encoding="utf-8")

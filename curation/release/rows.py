@@ -20,7 +20,7 @@ from typing import Any
 from curation.rules.language import language_of
 from db.question import is_right
 from db.release.rows import GroupJudgment, ReleaseRow
-from db.shape import FIELDS, RELEASE_COLUMNS, ListText, Shape
+from db.shape import FIELDS, RELEASE_COLUMNS, GroupText, ListText, Shape
 
 
 @dataclass(frozen=True)
@@ -232,39 +232,34 @@ def triplet_rows(row: dict[str, Any], shape: Shape) -> list[dict[str, Any]]:
     InF-IR's are five: P+ fits (I+, Q+) and neither (I-, Q+) nor (I+, Q-), for which P1- and P2-
     were written.
     """
-    found = []
-    for role, scenario in shape.scenarios.items():
-        instruction, query, _ = scenario.columns
-        for passage_role in dict.fromkeys((role, shape.first.role)):
-            _, _, passage = shape.scenarios[passage_role].columns
-            found.append(
-                {
-                    "group_id": row["group_id"],
-                    "role": role,
-                    "passage_role": passage_role,
-                    "label": int(role == passage_role),
-                    "instruction": row[instruction],
-                    "query": row[query],
-                    "passage": row[passage],
-                    "offline": row["offline"],
-                }
-            )
-    for text in shape.lists:
-        instruction, query, _ = shape.scenarios[text.introduced_by].columns
-        found += [
-            {
-                "group_id": row["group_id"],
-                "role": text.introduced_by,
-                "passage_role": text.column,
-                "label": 0,
-                "instruction": row[instruction],
-                "query": row[query],
-                "passage": passage,
-                "offline": row["offline"],
-            }
-            for _, passage in row[text.column]
-        ]
-    return found
+    own = [
+        (role, passage_role, shape.scenarios[passage_role].passage)
+        for role in shape.roles
+        for passage_role in dict.fromkeys((role, shape.first.role))
+    ]
+    listed = [(text.introduced_by, text.column, text) for text in shape.lists]
+    return [
+        {
+            "group_id": row["group_id"],
+            "role": role,
+            "passage_role": passage_role,
+            "label": int(role == passage_role),
+            "instruction": row[shape.scenarios[role].instruction.column],
+            "query": row[shape.scenarios[role].query.column],
+            "passage": passage,
+            "offline": row["offline"],
+        }
+        for role, passage_role, text in (*own, *listed)
+        for _, passage in _passages(row, text)
+    ]
+
+
+def _passages(row: dict[str, Any], text: GroupText) -> list[tuple[str, str]]:
+    """(id, text) of each of a group's passages of a slot; that of the pair has its own id."""
+    if isinstance(text, ListText):
+        return [(f"{row['group_id']}-{name}", passage) for name, passage in row[text.column]]
+    own = row["passage_id"] if text.from_source else f"{row['group_id']}-{text.sign}"
+    return [(own, row[text.column])]
 
 
 def trainer_rows(view: str, row: dict[str, Any], shape: Shape) -> list[dict[str, Any]]:
@@ -277,27 +272,20 @@ def trainer_rows(view: str, row: dict[str, Any], shape: Shape) -> list[dict[str,
     """
     if view == "promptriever":
         return _promptriever_rows(row, shape)
-    passages = {
-        role: (
-            row["passage_id"]
-            if scenario.passage.from_source
-            else f"{row['group_id']}-{scenario.passage.sign}",
-            row[scenario.columns[2]],
-        )
-        for role, scenario in shape.scenarios.items()
-    }
+    own = {role: _passages(row, scenario.passage) for role, scenario in shape.scenarios.items()}
     make = _anchor_row if view == "sentence-transformers" else _tevatron_row
     return [
         make(
             f"{row['group_id']}-{role}",
-            f"{row[scenario.columns[0]]} {row[scenario.columns[1]]}",
-            passages[role],
-            [passage for other, passage in passages.items() if other != role]
-            + [
-                (f"{row['group_id']}-{name}", passage)
-                for text in shape.lists
-                if text.introduced_by == role
-                for name, passage in row[text.column]
+            f"{row[scenario.instruction.column]} {row[scenario.query.column]}",
+            own[role][0],
+            [
+                passage
+                for passages in (
+                    *(own[other] for other in own if other != role),
+                    *(_passages(row, text) for text in shape.lists if text.introduced_by == role),
+                )
+                for passage in passages
             ],
         )
         for role, scenario in shape.scenarios.items()
@@ -307,38 +295,25 @@ def trainer_rows(view: str, row: dict[str, Any], shape: Shape) -> list[dict[str,
 def _promptriever_rows(row: dict[str, Any], shape: Shape) -> list[dict[str, Any]]:
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for claim in shape.claims:
-        instruction_slot, query_slot = claim.instruction, claim.query
-        instruction, query = (
-            row[instruction_slot.column] if instruction_slot else "",
-            row[query_slot.column],
-        )
-        sign = instruction_slot.sign if instruction_slot else ""
-        named = "-".join(filter(None, (str(row["group_id"]), sign, query_slot.sign)))
+        sign, instruction, query = "", "", row[claim.query.column]
+        if claim.instruction:
+            sign, instruction = claim.instruction.sign, row[claim.instruction.column]
+        named = "-".join(filter(None, (str(row["group_id"]), sign, claim.query.sign)))
         made = rows.setdefault(
-            (sign, query_slot.sign),
+            (sign, claim.query.sign),
             {
                 "query_id": named,
                 "query": f"{query} {instruction}".strip(),
                 "only_query": query,
                 "only_instruction": instruction,
-                "has_instruction": instruction_slot is not None,
+                "has_instruction": bool(sign),
                 "positive_passages": [],
                 "negative_passages": [],
             },
         )
-        passage = claim.passage
-        listed = row[passage.column]
-        is_own = passage.from_source and not isinstance(passage, ListText)
-        if not isinstance(passage, ListText):
-            listed = [(passage.sign, listed)]
         made["positive_passages" if claim.grade == 2 else "negative_passages"] += [
-            {
-                "docid": row["passage_id"] if is_own else f"{row['group_id']}-{name}",
-                "title": "",
-                "text": text,
-                "explanation": EXPLANATIONS[claim.grade],
-            }
-            for name, text in listed
+            {"docid": name, "title": "", "text": text, "explanation": EXPLANATIONS[claim.grade]}
+            for name, text in _passages(row, claim.passage)
         ]
     return list(rows.values())
 

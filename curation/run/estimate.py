@@ -19,7 +19,6 @@ from curation.recipe.recipe import Recipe, load_recipe
 from curation.recipe.tasks import GIVES, JUDGED, VALIDATION, Task
 from db.run.new_items import in_order_of_roles
 from db.run.runs import shapes_of
-from db.shape import ListText
 from db.tables import Call, Group, Item, Pair, Passage
 
 CHARACTERS_PER_TOKEN = 4.0
@@ -180,7 +179,7 @@ def _stage(
     sent = prompt_tokens + sum(lengths.get(name, 0.0) for name in described.inputs)
     if described.texts:
         received = sum(
-            (text.count if isinstance(text, ListText) else 1)
+            len(text.names)
             * (lengths["document"] if text.is_passage else USUAL_TOKENS[GIVES[text.field]])
             for text in described.texts
         )

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, select
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy import ColumnElement, and_, select
+from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from db.corpus.texts import pair_source, slot_text
 from db.run.new_items import in_order_of_roles, is_pick
@@ -139,8 +139,22 @@ def split_texts(session: Session, group_ids: Sequence[int]) -> Iterator[list[tup
 
 def sources_of_groups(session: Session, group_ids: Sequence[int]) -> list[str]:
     """The source of each group's pair (the dataset's if it has none), in the given order."""
+    return _of_datasets(session, group_ids, pair_source())
+
+
+def datasets_of_groups(session: Session, group_ids: Sequence[int]) -> list[str]:
+    """The name of each group's dataset, in the given order."""
+    return _of_datasets(session, group_ids, Dataset.name)
+
+
+def _of_datasets(
+    session: Session,
+    group_ids: Sequence[int],
+    wanted: ColumnElement[Any] | InstrumentedAttribute[Any],
+) -> list[str]:
+    """What is wanted of each group's pair and dataset."""
     query = (
-        select(Group.id, pair_source())
+        select(Group.id, wanted)
         .join(Pair, Pair.id == Group.pair_id)
         .join(Dataset, Dataset.id == Pair.dataset_id)
     )
@@ -149,18 +163,6 @@ def sources_of_groups(session: Session, group_ids: Sequence[int]) -> list[str]:
         ids = list(group_ids[start : start + BATCH])
         rows = session.execute(query.where(Group.id.in_(ids)).order_by(Group.id))
         found += [row[1] or "" for row in rows]
-    return found
-
-
-def datasets_of_groups(session: Session, group_ids: Sequence[int]) -> list[str]:
-    """The name of each group's dataset, in the given order."""
-    query = select(Group.id, Dataset.name).join(Pair, Pair.id == Group.pair_id)
-    query = query.join(Dataset, Dataset.id == Pair.dataset_id)
-    found: list[str] = []
-    for start in range(0, len(group_ids), BATCH):
-        ids = list(group_ids[start : start + BATCH])
-        rows = session.execute(query.where(Group.id.in_(ids)).order_by(Group.id))
-        found += [row[1] for row in rows]
     return found
 
 

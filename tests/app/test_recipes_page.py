@@ -75,6 +75,10 @@ def test_an_error_stands_at_its_place_in_the_words_of_the_command(page: AppTest)
 
 
 FITS = actions.TEXT.format("mine@1", "promptriever_fits.md")
+OWN = MINE["mine.toml"]
+CHECKS = OWN[OWN.index('over = ["P+", "B", "N"]') : OWN.index("[rules]")]
+OF_TWO = 'over = ["P+", "B"]\nwith = ["I", "Q"]\nexpected = { "P+" = "yes", "B" = "yes" }\n\n'
+DROP_N = '"N" = "drop text"'
 # by kind: the file's field, what is replaced, by what, what its line begins with
 WRONG = {
     "a cycle": (FIELD, 'inputs = ["Q", "P+", "style"', 'inputs = ["Q", "N", "style"', "[steps.ins"),
@@ -82,6 +86,11 @@ WRONG = {
     "a claim without a passage": (FIELD, '{ 2 = "P+", 1 = "N" }', '{ 1 = "N" }', '"(I, Q)"'),
     "a check over nothing": (FIELD, 'over = ["P+", "B", "N"]', "over = []", "over"),
     "a weight of 0": (FIELD, "medium = 2", "medium = 0", "length"),
+    "a rule without a check": (FIELD, CHECKS, OF_TWO, DROP_N),
+    "a rule about an instruction": (FIELD, DROP_N, '"I" = "drop group"', '"I" ='),
+    "a stand-in that nobody judges": (FIELD, CHECKS, OF_TWO.replace("B", "N"), '"P+" = "else B"'),
+    "a stand-in that is to fail": (FIELD, '"B" = "yes"', '"B" = "no"', '"P+" = "else B"'),
+    "a stand-in of another kind": (FIELD, "else B", "else I", '"P+" = "else I"'),
     "an unknown table": (FIELD, "[rules]", "[rulez]", "[rulez]"),
     "no claims": (FIELD, '[claims]\n"(I, Q)" = { 2 = "P+", 1 = "N" }\n', "", "[texts]"),
     "a misspelt key": (FIELD, "gives = [", "give = [", "give ="),

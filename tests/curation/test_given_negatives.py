@@ -296,8 +296,8 @@ def test_rows_that_are_no_group_of_their_shape_are_refused(
         ({"query_id": "7-J-Q"}, "`query_id` '7-J-Q': one of 7-Q, 7-I-Q"),
         ({"negative_passages": [{**passage, "docid": "7-X"}]}, "`docid` '7-X': one of p1, 7-P+"),
         ({"positive_passages": None}, "`positive_passages` is not a list of passages"),
-        ({"positive_passages": []}, "no `passage`: every group needs the 3 texts"),
-        ({"query_id": "7-Q"}, "no `instruction`: every group needs the 3 texts"),
+        ({"positive_passages": []}, "no row of group 7 has its `passage`"),
+        ({"query_id": "7-Q"}, "no row of group 7 has its `instruction`"),
     ]
     file = tmp_path / "x.jsonl"
     request = DatasetImport(name="x", groups=(str(file),))

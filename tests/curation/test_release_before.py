@@ -3,6 +3,9 @@
 `tests/data/release_before/make.py` wrote `store.sql.gz` and `expected.json` with that commit's
 code: ten pairs of the demo set, run 1 from the recording and run 2 on the test server, a study
 that two models judged, an approved, a rejected, an edited and a rescued group, a release of each.
+`formats.py` beside it wrote `expected_formats.json`: the same releases as Parquet and CSV, and as
+pushed to the Hub. Bytes are compared, but of Parquet what no version of its library changes: schema
+with its metadata, compression, and the rows of every row group (`tests/described_files.py`).
 """
 
 import gzip
@@ -16,8 +19,10 @@ from typing import Any
 import pytest
 from conftest import Ran
 from curation_runs import run_curation, texts_of
+from described_files import OF_THE_VERSION, files_of, of_repository
 from earlier_stores import fill_from
 from exporting import export
+from hub_server import Hub
 from openai_server import Server
 from sqlalchemy import select
 
@@ -33,9 +38,8 @@ FROZEN = Path(__file__).resolve().parent.parent / "data" / "release_before"
 EXPECTED: dict[str, Any] = json.loads((FROZEN / "expected.json").read_text())
 REVISION, PAIRS, CALLS = "0023", 10, 80
 RUNS = {1: ("recorded", []), 2: ("openai", ["model=small"])}
-# What the card and the two files that describe the release say is of the version that writes it:
-# its number, the time, the columns as today's text explains them.
-OF_THE_VERSION = {"README.md", "release.json", "croissant.json"}
+FORMATS: dict[str, Any] = json.loads((FROZEN / "expected_formats.json").read_text())
+VIEWS = ["sentence-transformers", "tevatron"]
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
@@ -97,14 +101,13 @@ def test_it_upgrades_exports_the_same_bytes_and_asks_nothing_again(
     for run_id in RUNS:
         assert texts_sha256(before, run_id) == EXPECTED["texts"][str(run_id)]
         out = tmp_path / f"release{run_id}"
-        views = ["sentence-transformers", "tevatron"]
         made = export(
             before,
             out,
             dataset="demo",
             runs=[run_id],
             format="jsonl",
-            views=views,
+            views=VIEWS,
             split_by="train",
         )
         found = {
@@ -137,3 +140,34 @@ def test_it_upgrades_exports_the_same_bytes_and_asks_nothing_again(
         assert not server.asked
         assert inf(*judge, "--run", 2).json["judged"] == 3 * PAIRS
         assert server.asked
+
+
+def as_read(found: dict[str, Any]) -> Any:
+    """As a file of JSON has it."""
+    return json.loads(json.dumps(found))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_it_exports_the_same_rows_in_every_format(before: Store, tmp_path: Path, form: str) -> None:
+    upgrade_store(before)
+    for run_id in RUNS:
+        out = tmp_path / f"release{run_id}"
+        config = {"views": VIEWS} if form == "parquet" else {}
+        export(before, out, dataset="demo", runs=[run_id], format=form, split_by="train", **config)
+        assert as_read(files_of(out)) == FORMATS[form][str(run_id)]
+
+
+@pytest.mark.long
+def test_it_is_laid_out_on_the_hub_as_before(
+    before: Store, tmp_path: Path, hub: Hub, there: dict[str, str], inf: Callable[..., Ran]
+) -> None:
+    upgrade_store(before)
+    for run_id in RUNS:
+        out = tmp_path / f"release{run_id}"
+        made = export(before, out, dataset="demo", runs=[run_id], format="jsonl", split_by="train")
+        repo = f"ada/before{run_id}"
+        pushed = inf("releases", "push", made["release_id"], "--repo", repo, "--json", **there)
+        assert pushed.code == 0, pushed.out + pushed.err
+        found = as_read(of_repository(hub.files(f"datasets/{repo}")))
+        assert found == FORMATS["hub"][str(run_id)]

@@ -115,25 +115,96 @@ def test_a_changed_task_is_not_pushed(sqlite_store: Store, tmp_path: Path) -> No
 
 @pytest.mark.long
 def test_the_task_asks_what_our_evaluation_asks(sqlite_store: Store, tmp_path: Path) -> None:
-    import importlib.util
-
     from trainer.data.release_files import read_release
 
     make_run(sqlite_store, kept=12, dropped=0)
     export(sqlite_store, tmp_path / "out", held_out=0.5)
-    spec = importlib.util.spec_from_file_location("task", tmp_path / "out" / MTEB_TASK.name)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    task = module.HeldOutGroups()
-    task.load_data()
-    data = task.dataset["default"]["test"]
+    data = task_of(tmp_path / "out").dataset["default"]["test"]
     groups = [each for each in read_release(tmp_path / "out").groups if each.set_aside]
     ours = held_out_benchmark("own", groups)
     assert {row["id"]: row["text"] for row in data["corpus"]} == ours.corpus
     assert data["relevant_docs"] == ours.judgments
     asked = {row["id"]: (row["instruction"], row["text"]) for row in data["queries"]}
     assert asked == {name: (one.instruction, one.query) for name, one in ours.questions.items()}
+
+
+def task_of(folder: Path) -> Any:
+    """The task of a release's folder, loaded."""
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("task", folder / MTEB_TASK.name)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    task = module.HeldOutGroups()
+    task.load_data()
+    return task
+
+
+def require_same_questions(folder: Path) -> None:
+    """What the task asks is what our evaluation asks, its passages and judgments by text."""
+    from trainer.data.release_files import read_release
+
+    groups = [each for each in read_release(folder).groups if each.set_aside]
+    ours, data = held_out_benchmark("own", groups), task_of(folder).dataset["default"]["test"]
+    text_of = {row["id"]: row["text"] for row in data["corpus"]}
+    assert set(text_of.values()) == set(ours.corpus.values())
+    asked = {row["id"]: (row["instruction"], row["text"]) for row in data["queries"]}
+    assert asked == {name: (one.instruction, one.query) for name, one in ours.questions.items()}
+    for name in asked:
+        right = {text_of[document] for document in data["relevant_docs"][name]}
+        assert right == {ours.corpus[document] for document in ours.judgments[name]}
+        ranked = (data["top_ranked"] or {}).get(name, text_of)
+        left_out = set(text_of.values()) - {text_of[document] for document in ranked}
+        assert left_out == {ours.corpus[one] for one in ours.excluded.get(name, ())}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("format", ["jsonl", "parquet"])
+def test_a_release_of_promptrievers_shape_carries_a_task_that_mteb_reads(
+    sqlite_store: Store, tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from curation_runs import add_dataset, run_curation
+    from openai_server import Server
+
+    add_dataset(sqlite_store, pairs=16)
+    with Server(schema="taken") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        asked = {"provider": "openai", "recipe": "promptriever", "settings": ["model=small"]}
+        run_id = run_curation(sqlite_store, dataset="small", **asked)["run_id"]
+    out = tmp_path / "out"
+    export(sqlite_store, out, dataset="small", runs=[run_id], held_out=0.4, format=format)
+    require_same_questions(out)
+    model = str(tmp_path / "model")
+    build_tiny_model("tiny-random-bert").save(model, create_model_card=False)
+    wanted = {"models": [model], "release": str(out), "with_base": False}
+    ours = evaluate(claim(sqlite_store, wanted, kind="evaluate"))["models"][0]["metrics"]
+    theirs = scores_of_task(out / MTEB_TASK.name, model)
+    assert set(theirs) == {"ndcg_at_10"}
+    assert theirs["ndcg_at_10"] == pytest.approx(ours["ndcg@10"], abs=1e-5)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["five", "reordered", "with lists"])
+def test_the_task_of_another_shape_has_its_questions_and_measures(
+    sqlite_store: Store, tmp_path: Path, name: str
+) -> None:
+    from listed_release import SHAPE, released
+    from shaped_recipes import SHAPES
+
+    shape = SHAPE if name == "with lists" else SHAPES[name]
+    out = released(tmp_path / "out", shape, held_out=True)
+    shutil.copy(MTEB_TASK, out)
+    require_same_questions(out)
+    model = str(tmp_path / "model")
+    build_tiny_model("tiny-random-bert").save(model, create_model_card=False)
+    wanted = {"models": [model], "release": str(out), "with_base": False}
+    ours = evaluate(claim(sqlite_store, wanted, kind="evaluate"))["models"][0]["metrics"]
+    theirs = scores_of_task(out / MTEB_TASK.name, model)
+    assert set(theirs) == {key for measure, key in MEASURES.items() if measure in ours}
+    for measure, key in MEASURES.items():
+        if measure in ours:
+            assert theirs[key] == pytest.approx(ours[measure], abs=1e-5), measure
 
 
 @pytest.mark.long

@@ -1,15 +1,16 @@
 """Claims as training reads them: which passages serve a query, which do not, and how far.
 
-A row is an instruction and a query (of one scenario, or of Promptriever's files), a passage that
-satisfies them and negatives of its own by grade, as many as there are: 1 answers the query but
-violates the instruction, 0 does not answer (`db.shape.Claim`). The terms of the objectives are
-defined by claims: P contrasts a row's passage of grade 2 with every passage that has not grade 2
-under its instruction and query; I and IQ contrast it with instructions and queries under which it
-has not, and need a second instruction in the shape (`Shape.other_instruction`): a release without
-one is refused before anything loads.
+A row has scenarios (those of its release's shape; one in Promptriever's files), each an
+instruction and a query with a passage that satisfies them, and negatives by grade, as many as there
+are: 1 answers the query but violates the instruction, 0 does not answer (`db.shape.Claim`). The
+terms of the objectives are defined by claims: P contrasts a scenario's passage of grade 2 with
+every passage that has not grade 2 under its instruction and query; I and IQ contrast it with
+instructions and queries under which it has not, and need a second instruction in the shape
+(`Shape.other_instruction`): a release without one is refused before anything loads.
 
-`right_texts` says what has grade 2 among all that training reads: a passage that violates an
-instruction does answer the query alone, and one row's negative may be right in another row.
+`right_texts` says what P leaves out among all that training reads: what has grade 2 (a passage that
+violates an instruction does answer the query alone, and one row's negative may be right in another
+row), and within a group what no claim grades (`Group.open_claims`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,6 +33,17 @@ PROMPTRIEVER: Final[Shape] = shape_from(
     },
     "Promptriever's columns",
 )
+
+
+def negatives_of(listed: Mapping[str, str], shape: Shape) -> tuple[Negative, ...]:
+    """A group's negatives from the texts of its lists by name (`N`, `N[1]`)."""
+    return tuple(
+        Negative(text.grade, listed[name], shape.roles.index(text.introduced_by))
+        for text in shape.lists
+        if text.grade is not None
+        for name in text.names
+        if name in listed
+    )
 
 
 def promptriever_groups(values: Mapping[str, Any], name: str) -> Iterator[Group]:
@@ -82,10 +94,11 @@ def given_negatives(groups: Iterable[Group]) -> dict[str, list[str]]:
 
 
 def right_texts(groups: Sequence[Group], template: Template) -> dict[str, set[str]]:
-    """The passages with grade 2 under each text that the template makes, over all groups.
+    """The passages that are no negatives of each text that the template makes, over all groups:
+    those with grade 2, and those of a group that no claim grades there.
 
-    Under the query alone: the passages of every instruction with this query, and the negatives that
-    only violate one.
+    Under the query alone grade 2 have the passages of every instruction with this query, and the
+    negatives that only violate one.
     """
     found: dict[str, set[str]] = {}
     for group in groups:
@@ -94,6 +107,9 @@ def right_texts(groups: Sequence[Group], template: Template) -> dict[str, set[st
                 found.setdefault(template.apply(with_it, query), set()).add(passage)
         for negative in group.negatives:
             if negative.grade == 1:
-                query = group.triplets()[0][1]
+                query = group.triplets()[negative.scenario][1]
                 found.setdefault(template.apply("", query), set()).add(negative.text)
+        for place, negative in group.open_claims():
+            instruction, query, _ = group.triplets()[place]
+            found[template.apply(instruction, query)].add(negative.text)
     return found

@@ -10,13 +10,14 @@ from db.shape import Shape
 
 @dataclass(frozen=True)
 class Negative:
-    """A passage that is no answer to a group's first scenario.
+    """A passage that does not satisfy a scenario of its group, by the scenario's place.
 
     `grade`: 1 answers its query but violates its instruction, 0 does not answer.
     """
 
     grade: int
     text: str
+    scenario: int = 0
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Group:
     set_aside: bool = False
     """In a split that the release itself holds out (`<split>_held_out`)."""
     negatives: tuple[Negative, ...] = ()
-    """Of the first scenario, besides the other scenarios' passages: as many as were given."""
+    """Besides the scenarios' passages: as many as were given."""
     shape: Shape = field(kw_only=True, compare=False, repr=False)
 
     def text(self, sign: str) -> str:
@@ -59,6 +60,19 @@ class Group:
         """(instruction, query, passage) of each scenario, in the order of the shape."""
         texts = self.texts
         return tuple((texts[i], texts[q], texts[p]) for i, q, p in self.shape.places_of_triplets)
+
+    def open_claims(self) -> tuple[tuple[int, Negative], ...]:
+        """(place of a scenario, negative) of which no claim is made: it violates an instruction,
+        and may satisfy another one of the same query."""
+        triplets = self.triplets()
+        return tuple(
+            (place, negative)
+            for negative in self.negatives
+            for place, (instruction, query, _) in enumerate(triplets)
+            if negative.grade == 1
+            and query == triplets[negative.scenario][1]
+            and instruction != triplets[negative.scenario][0]
+        )
 
     def split_keys(self) -> tuple[str, ...]:
         """What must not be on both sides of a split: queries and passages."""

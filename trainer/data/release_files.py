@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.files.published import MANIFEST, manifest_of
+from analysis.files.ragged import LISTED, rows_of_groups
 from analysis.files.rows import read_rows
 from analysis.files.shared import here
 from analysis.files.storage import place_of
@@ -19,7 +20,7 @@ from db.errors import BadInput, NotFound
 from db.shape import Shape, shape_in
 from db.store.store import Store
 from db.tables import Release
-from trainer.data.claims import PROMPTRIEVER_COLUMNS, promptriever_groups
+from trainer.data.claims import PROMPTRIEVER_COLUMNS, negatives_of, promptriever_groups
 from trainer.data.groups import Group, group_of
 
 SUFFIXES = (".parquet", ".jsonl")
@@ -123,11 +124,15 @@ def _files(path: Path) -> list[Path]:
 def _groups(
     file: Path, root: Path, licences: dict[str, None], has_test: bool, shape: Shape
 ) -> Iterator[Group]:
-    """The groups of one file; their licences are noted in `licences`."""
+    """The groups of one file; their licences are noted in `licences`.
+
+    Promptriever's columns are put together to groups of a shape that contrasts scenarios; with one
+    scenario each row is a group of its own, also that of a query without its instruction.
+    """
     split = file.name.split("-")[0]
     set_aside = split.endswith(HELD_OUT_SUFFIX) or (has_test and split == TEST)
     place = file.relative_to(root)
-    for number, row in rows_of_file(file, place):
+    for number, row in rows_of_file(file, place, shape if len(shape.roles) > 1 else None):
         if row.keys() >= PROMPTRIEVER_COLUMNS:
             if row.get("licence"):
                 licences[str(row["licence"])] = None
@@ -150,6 +155,7 @@ def _groups(
             row,
             group_id=str(group_id) if group_id is not None else f"{place}:{number}",
             shape=shape,
+            negatives=negatives_of(row.get(LISTED, {}), shape),
             dropped=row.get("verdict", "kept") != "kept" and row.get("review") != "approve",
             approved=row.get("review") == "approve",
             set_aside=set_aside,
@@ -174,9 +180,15 @@ def _promptriever(row: dict[str, Any], where: str, set_aside: bool) -> Iterator[
         yield replace(group, set_aside=set_aside, dropped=dropped, approved=approved)
 
 
-def rows_of_file(file: Path, place: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(row, values) of a JSONL or Parquet file. Raises BadInput for a row that cannot be read."""
-    for found in read_rows(file):
+def rows_of_file(
+    file: Path, place: Path, shape: Shape | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(row, values) of a JSONL or Parquet file, one for each group where a shape is given.
+
+    Raises BadInput for a row that cannot be read.
+    """
+    rows = read_rows(file)
+    for found in rows if shape is None else rows_of_groups(rows, shape):
         if found.reason is not None:
             raise BadInput(
                 f"{place}, row {found.line}: {found.reason}",

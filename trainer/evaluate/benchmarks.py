@@ -72,7 +72,8 @@ def held_out_benchmark(name: str, groups: list[Group], language: str = "en") -> 
     p-MRR: original (I+,Q+), changed (I-,Q+), changed document P+, which the changed instruction
     makes wrong, ranked over one fixed list: BM25's best 100 for Q+ and the group's own passages.
     Equal passages are one document, equal questions keep their own ids. Groups of a shape without a
-    second instruction for the query have no p-MRR; negatives of their own are documents, too.
+    second instruction for the query have no p-MRR; negatives of their own are documents, too, but
+    for a question of the group where no claim grades them.
     """
     shape = groups[0].shape if groups else None
     roles = [role.replace("_", "-") for role in shape.roles] if shape else []
@@ -96,10 +97,7 @@ def held_out_benchmark(name: str, groups: list[Group], language: str = "en") -> 
         judgments[question] = right[key]
     ids = {f"g{number:06d}": group for number, group in enumerate(groups)}
     in_benchmark = {
-        key: GroupPlaces(
-            questions=tuple(f"{key}-{role}" for role in roles),
-            documents=tuple(places[passage] for _, _, passage in group.triplets()),
-        )
+        key: _places_of(group, tuple(f"{key}-{role}" for role in roles), places)
         for key, group in ids.items()
     }
     return Benchmark(
@@ -116,6 +114,12 @@ def held_out_benchmark(name: str, groups: list[Group], language: str = "en") -> 
         questions=questions,
         corpus={document: passage for passage, document in places.items()},
         judgments=judgments,
+        excluded={
+            question: list(out)
+            for group in in_benchmark.values()
+            for question, out in zip(group.questions, group.ungraded, strict=True)
+            if out
+        },
         original={key: f"{key}-{roles[0]}" for key in ids},
         changed={} if other is None else {key: f"{key}-{roles[other]}" for key in ids},
         changed_documents=(
@@ -125,6 +129,30 @@ def held_out_benchmark(name: str, groups: list[Group], language: str = "en") -> 
         ),
         language=language,
         shape_of_groups=shape,
+    )
+
+
+def _places_of(group: Group, questions: tuple[str, ...], places: Mapping[str, str]) -> GroupPlaces:
+    triplets, ungraded = group.triplets(), group.open_claims()
+    first = triplets[0][1]
+    answering = [passage for _, query, passage in triplets if query == first]
+    answering += [
+        each.text
+        for each in group.negatives
+        if each.grade == 1 and triplets[each.scenario][1] == first
+    ]
+    return GroupPlaces(
+        questions=questions,
+        documents=tuple(places[passage] for _, _, passage in triplets),
+        answering=tuple(places[text] for text in dict.fromkeys(answering)),
+        lower=tuple(
+            tuple(places[each.text] for each in group.negatives if (place, each) not in ungraded)
+            for place in range(len(triplets))
+        ),
+        ungraded=tuple(
+            tuple(places[each.text] for of, each in ungraded if of == place)
+            for place in range(len(triplets))
+        ),
     )
 
 

@@ -66,23 +66,32 @@ ScoreTexts = Callable[[Sequence[str], Sequence[Sequence[str]]], Sequence[Sequenc
 class GroupPlaces:
     """Where a held-out group stands in a benchmark: ids of its questions and documents, in the
     order of `db.shape`.
+
+    By the claims of the group, answering: the documents that answer the first query alone; lower:
+    for each question those of lists that it must rank below its own; ungraded: for each question
+    those of which no claim is made, and which take no part.
     """
 
     questions: tuple[str, ...]
     documents: tuple[str, ...]
+    answering: tuple[str, ...]
+    lower: tuple[tuple[str, ...], ...]
+    ungraded: tuple[tuple[str, ...], ...]
 
 
-def follows(scores: np.ndarray, shape: Shape) -> dict[str, float]:
-    """Every measure of one group, 0.0 or 1.0; scores (S, S) of S scenarios for their passages.
+def follows(scores: Sequence[Sequence[float]], shape: Shape) -> dict[str, float]:
+    """Every measure of one group, 0.0 or 1.0.
 
-    A shape without a second instruction for its query, or a second query for its instruction, has
-    no flip by it; one of a single scenario has no measure.
+    scores: of each of its S scenarios those of the S passages, then of what lists have that it must
+    rank below its own. A shape without a second instruction for its query, or a second query for
+    its instruction, has no flip by it; one of a single scenario has no measure.
     """
     if len(shape.roles) == 1:
         return {}
-    own = np.diag(scores)
-    others = scores + np.diag([-np.inf] * len(scores))
-    found = {STRICT: float((own > others.max(axis=1)).all())}
+    is_strict = all(
+        of[own] > other for own, of in enumerate(scores) for k, other in enumerate(of) if k != own
+    )
+    found = {STRICT: float(is_strict)}
     for name, other in (
         (INSTRUCTION_FLIP, shape.other_instruction),
         (QUERY_FLIP, shape.other_query),
@@ -92,9 +101,9 @@ def follows(scores: np.ndarray, shape: Shape) -> dict[str, float]:
     return found
 
 
-def _flips(scores: np.ndarray, other: int) -> float:
+def _flips(scores: Sequence[Sequence[float]], other: int) -> float:
     """Whether scenario 0 and the other one each prefer their own of the two passages."""
-    return float(scores[0, 0] > scores[0, other] and scores[other, other] > scores[other, 0])
+    return float(scores[0][0] > scores[0][other] and scores[other][other] > scores[other][0])
 
 
 def texts_of(benchmark: "Benchmark", template: Template, control: str = "") -> list[str]:
@@ -113,10 +122,10 @@ def texts_of(benchmark: "Benchmark", template: Template, control: str = "") -> l
 
 
 def group_scores(
-    benchmark: "Benchmark", template: Template, score: ScoreTexts, control: str = ""
+    benchmark: "Benchmark", template: Template, score: ScoreTexts
 ) -> dict[str, np.ndarray]:
     """{group: scores (S, S) of its S scenarios for their passages}; empty without groups."""
-    texts = texts_of(benchmark, template, control)
+    texts = texts_of(benchmark, template)
     wanted = [group.documents for group in benchmark.groups.values() for _ in group.questions]
     scores = np.asarray(score(texts, wanted), dtype=np.float64).reshape(
         -1, len(benchmark.shape.roles), len(benchmark.shape.roles)
@@ -128,8 +137,13 @@ def follow_by_group(
     benchmark: "Benchmark", template: Template, score: ScoreTexts, control: str = ""
 ) -> dict[str, dict[str, float]]:
     """{group: {measure: 0.0 or 1.0}}; empty for a benchmark without groups."""
-    found = group_scores(benchmark, template, score, control)
-    return {name: follows(of, benchmark.shape) for name, of in found.items()}
+    groups = benchmark.groups
+    wanted = [(*group.documents, *lower) for group in groups.values() for lower in group.lower]
+    rows = iter(score(texts_of(benchmark, template, control), wanted))
+    return {
+        name: follows([next(rows) for _ in group.questions], benchmark.shape)
+        for name, group in groups.items()
+    }
 
 
 def comply_by_group(
@@ -137,8 +151,8 @@ def comply_by_group(
 ) -> dict[str, dict[str, float]]:
     """{group: {sicr, wise}} of P+: Q+ alone, (I+,Q+), and (I-,Q+) as the reversal.
 
-    Ranked over the list that p-MRR is ranked over. Two documents answer Q+ alone: P+ and P1-.
-    Empty for a shape without a second instruction.
+    Ranked over the list that p-MRR is ranked over. Of InF-IR two documents answer Q+ alone: P+ and
+    P1-. Empty for a shape without a second instruction.
     """
     place_of_other = benchmark.shape.other_instruction
     if place_of_other is None:
@@ -161,7 +175,8 @@ def comply_by_group(
             dict(zip(wanted[3 * place + mode], scores[3 * place + mode], strict=True))
             for mode in range(3)
         )
-        found[key] = compliance([group.documents[0]], original, instructed, reverse, applies=2)
+        applies = len(group.answering)
+        found[key] = compliance([group.documents[0]], original, instructed, reverse, applies)
     return found
 
 
@@ -281,11 +296,13 @@ def following_of(
         found[control] = follow_by_group(benchmark, template, score, control)
         if rank:
             texts = texts_of(benchmark, template, control)
-            for key, values in right_first_by_group(documents, texts, rank).items():
+            ungraded = {key: group.ungraded for key, group in benchmark.groups.items()}
+            for key, values in right_first_by_group(documents, texts, rank, ungraded).items():
                 found[control][key] |= values
     if rank and controls:
         queries = texts_of(benchmark, template, QUERY_ALONE)[:: len(benchmark.shape.roles)]
-        for key, values in plain_ndcg_by_group(documents, queries, rank, benchmark.shape).items():
+        answering = {key: group.answering for key, group in benchmark.groups.items()}
+        for key, values in plain_ndcg_by_group(answering, queries, rank).items():
             found[""][key] |= values
     return found
 

@@ -156,7 +156,7 @@ def _train(
     result = {**done, "loss_first": first, "loss_last": last, **scores.as_result()}
     memory = training_memory(settings, groups, handle, result)
     card = write_card(settings, groups, result)
-    # II needs our package, another shape's groups have other columns than the task of mteb reads
+    # II needs our package; beside a checkpoint no manifest names another shape to the task of mteb
     is_plain = settings.interaction == "I" and groups.release.shape.is_inf_ir
     held_out = [group.row() for group in groups.held_out] if is_plain else []
     write_checkpoint(model, folders.out, memory, card, adapters, held_out)

@@ -89,7 +89,7 @@ def _require_negatives_read(settings: TrainSettings) -> None:
             "leave out trained_side",
             code="negatives_need_trained_passages",
         )
-    if not settings.parsed_objective.reads_negatives:
+    if "P" in settings.parsed_objective.terms and not settings.parsed_objective.reads_negatives:
         raise BadInput(
             f"objective={settings.objective} reads no passages besides those of scenarios, and "
             "these rows have negatives of their own",

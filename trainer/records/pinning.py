@@ -118,6 +118,7 @@ def benchmark_content(benchmark: Benchmark) -> dict[str, Any]:
                 *(("moved", name, sorted(of)) for name, of in sorted(b.changed_documents.items())),
                 *(
                     ("group", name, of.questions, of.documents)
+                    + ((of.lower, of.answering) if any(of.lower) else ())
                     for name, of in sorted(b.groups.items())
                 ),
             ]

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import Final
 
-from db.shape import Shape
 from trainer.evaluate.measures.rankings import measure
 
 RIGHT_FIRST: Final = "right-first"
@@ -28,34 +27,39 @@ Rank = Callable[[Sequence[str], int], Sequence[Mapping[str, float]]]
 
 
 def right_first_by_group(
-    documents: Mapping[str, Sequence[str]], texts: Sequence[str], rank: Rank
+    documents: Mapping[str, Sequence[str]],
+    texts: Sequence[str],
+    rank: Rank,
+    left_out: Mapping[str, Sequence[Sequence[str]]],
 ) -> dict[str, dict[str, float]]:
     """{group: {right-first: 0, 1/3, 2/3 or 1}}.
 
-    documents: of each group the ids of its own, in the order of `db.shape`; texts: the three of
-    every group, in the same order.
+    documents: of each group the ids of its own, in the order of `db.shape`; texts: one for each of
+    them, in the same order; left_out: for each what is not ranked.
     """
-    best = iter(rank(texts, DEPTH))
+    deeper = max((len(out) for of in left_out.values() for out in of), default=0)
+    best = iter(rank(texts, DEPTH + deeper))
     return {
-        key: {RIGHT_FIRST: fmean(_is_first(name, next(best)) for name in own)}
+        key: {
+            RIGHT_FIRST: fmean(
+                _is_first(name, next(best), out)
+                for name, out in zip(own, left_out[key], strict=True)
+            )
+        }
         for key, own in documents.items()
     }
 
 
-def _is_first(own: str, found: Mapping[str, float]) -> float:
-    others = (score for name, score in found.items() if name != own)
+def _is_first(own: str, found: Mapping[str, float], left_out: Sequence[str]) -> float:
+    others = (score for name, score in found.items() if name != own and name not in left_out)
     return float(own in found and all(found[own] > score for score in others))
 
 
 def plain_ndcg_by_group(
-    documents: Mapping[str, Sequence[str]],
-    queries: Sequence[str],
-    rank: Rank,
-    shape: Shape,
+    answering: Mapping[str, Sequence[str]], queries: Sequence[str], rank: Rank
 ) -> dict[str, dict[str, float]]:
-    """{group: {plain-ndcg@10}}; queries: of each group Q+ as the model reads it without I+."""
-    plain = shape.first.query
-    answering = [place for place, of in enumerate(shape.all_scenarios) if of.query == plain]
-    answers = {key: {own[place]: 1 for place in answering} for key, own in documents.items()}
-    found = measure(dict(zip(documents, rank(queries, DEPTH), strict=True)), answers)
-    return {key: {PLAIN_NDCG: found[key]["ndcg@10"]} for key in documents}
+    """{group: {plain-ndcg@10}}; queries: of each group Q+ as the model reads it without I+;
+    answering: the ids of what answers it so."""
+    answers = {key: dict.fromkeys(own, 1) for key, own in answering.items()}
+    found = measure(dict(zip(answering, rank(queries, DEPTH), strict=True)), answers)
+    return {key: {PLAIN_NDCG: found[key]["ndcg@10"]} for key in answering}
