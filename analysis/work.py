@@ -2,7 +2,7 @@
 
 All load the corpora, look whether the same was computed before, embed what has no vector yet, and
 store the result. Stopped or killed, they go on from the vectors there are, near-duplicates and maps
-also from their `analysis.files.parts`.
+also from their `analysis.parts`.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,6 @@ from analysis.embed.independence import map_sentence
 from analysis.embed.model_hash import model_sha256
 from analysis.embed.model_source import DEFAULT_MODEL
 from analysis.files.corpora import Chosen, Corpus, corpora_sha256, load_corpora
-from analysis.files.parts import Keep, Parts, delete_parts
 from analysis.found.texts import (
     Analysed,
     ContaminationFound,
@@ -39,6 +38,7 @@ from analysis.map.coverage import (
     to_bytes,
 )
 from analysis.map.projection import MIN_DIST, NEIGHBOURS, place, project
+from analysis.parts import Keep, Parts, delete_parts
 from analysis.request import (
     ContaminationStart,
     CorporaChosen,

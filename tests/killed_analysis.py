@@ -23,6 +23,8 @@ from analysis.text import near_duplicates
 from db.store.settings import owners_process
 from db.store.store import open_store
 
+# numba's pool of GNU OpenMP ends a process that forks
+os.environ["NUMBA_THREADING_LAYER"] = "workqueue"
 near_duplicates.KEPT = 150
 projection.PLACED = 60
 

@@ -45,7 +45,7 @@ def judge_profiles(
 ) -> list[JudgeProfile]:
     """A row per judge of an agreement report, people first; what is undefined has a reason.
 
-    `choices` are those of `db.run.position_bias.study_choices`. Without gold its counts are None:
+    `choices`: `db.outcome.position_bias.study_choices`. Without gold its counts are None:
     for a reader who may still be given gold items, and reads in a count which they were.
     """
     by_name = {each.name: each for each in quality}

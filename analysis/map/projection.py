@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from analysis.embed.neighbours import nearest
-from analysis.files.parts import Keep, computed
+from analysis.parts import Keep, computed
 from db.errors import BadInput
 
 NEIGHBOURS, MIN_DIST = 15, 0.1

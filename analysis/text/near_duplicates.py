@@ -16,7 +16,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from analysis.files.parts import Keep, computed
+from analysis.parts import Keep, computed
 from analysis.text.folding import SEPARATORS
 from analysis.text.postings import mixed
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from analysis.embed.model_source import DEFAULT_MODEL
 from analysis.files.corpora import Chosen, Corpus
-from analysis.files.parts import Compute, Keep, computed
 from analysis.found.texts import (
     Cluster,
     ContaminationFound,
@@ -23,6 +22,7 @@ from analysis.found.texts import (
     ParaphrasedBy,
     TextPlace,
 )
+from analysis.parts import Compute, Keep, computed
 from analysis.text.folding import letters
 from analysis.text.near_duplicates import near_duplicate_keys, text_hashes
 from analysis.text.overlap import ASKING, HOW, Overlap, overlaps

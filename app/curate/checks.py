@@ -16,7 +16,7 @@ from app.text.remedies import in_pages
 from curation.judging.text_baseline import baseline_sentence
 from curation.run.leakage import leakage_rows, leaking_sentence
 from curation.run.shared_parts import WHERE, shared_sentence
-from db.run.position_bias import MAX_JUDGMENTS, PlaceCount
+from db.outcome.position_bias import MAX_JUDGMENTS, PlaceCount
 
 
 def draw_leakage(report: LeakageReport | None, run_id: int, outdated: str) -> None:

@@ -24,8 +24,8 @@ from db.assignment.members import is_member
 from db.corpus.datasets import text_sha256
 from db.jobs.runner import JobHandle
 from db.outcome.analyses import analyses_of_dataset, replace_analysis
+from db.outcome.position_bias import study_choices
 from db.rows import Row
-from db.run.position_bias import study_choices
 from db.study.items import questions_of_study
 from db.study.judgments import JudgmentState, judgment_state
 from db.study.quality import flagged_people, judge_quality

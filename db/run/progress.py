@@ -30,7 +30,7 @@ def latest_funnel(session: Session, run_id: int) -> Funnel:
 
 
 def shared_funnel(session: Session, run_id: int, owner: str) -> Funnel:
-    """As `latest_funnel`, for a worker: where it is due and this one's turn, it is counted anew and
+    """As `latest_funnel`, for a worker: where it is due, and its turn, it is counted anew and
     stored for the others. Does not commit."""
     now = store_now(session)
     alive = RunWorker.heartbeat_at >= now - timedelta(seconds=DEAD_AFTER_SECONDS)

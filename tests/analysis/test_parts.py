@@ -13,7 +13,7 @@ import pytest
 from killed_program import killed_program
 
 from analysis.embed.model_source import DEFAULT_MODEL
-from analysis.files.parts import DAYS, Parts, delete_parts
+from analysis.parts import DAYS, Parts, delete_parts
 from analysis.text import near_duplicates
 from analysis.text.near_duplicates import near_duplicate_keys
 from db.corpus.datasets import text_sha256

@@ -32,7 +32,7 @@ from curation.release.plan import MANIFEST
 from db.assignment.members import add_member
 from db.jobs import jobs
 from db.jobs.runner import JobHandle
-from db.run.position_bias import study_choices
+from db.outcome.position_bias import study_choices
 from db.shape import INF_IR
 from db.store.store import Store
 from db.study.items import study_item_places

@@ -21,9 +21,9 @@ from curation.recipe import recipe
 from curation.recipe.prices import Price, load_prices
 from curation.run.starting import recipe_of, start_run
 from db.jobs.jobs import enqueue_job, list_jobs, record_metrics
+from db.outcome.position_bias import PlaceCount
 from db.run.batches import create_batch, end_batch, mark_submitted
 from db.run.comparison import changed_pairs, count_shared, differing_settings, shared_funnels
-from db.run.position_bias import PlaceCount
 from db.run.runs import ANSWERS, STAGES, Funnel, begin_run, funnel, get_run, set_run_status
 from db.run.workers import Pace, Trouble, add_worker, beat_worker
 from db.store.store import Store

@@ -20,9 +20,9 @@ from curation.run.starting import resume_run, start_run
 from db.corpus.datasets import text_sha256
 from db.errors import BadInput, NotFound, ProviderError
 from db.jobs.jobs import list_jobs, metric_series
+from db.outcome.position_bias import position_bias
 from db.run.group_detail import get_group
 from db.run.group_queue import ClaimedGroup, DoneGroup, claim_groups, finish_groups, release_groups
-from db.run.position_bias import position_bias
 from db.run.runs import ANSWERS, STAGES, funnel, get_run, latest_run, list_runs
 from db.shape import INF_IR
 from db.store.store import Store

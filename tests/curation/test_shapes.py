@@ -19,8 +19,8 @@ from curation.importing.importing import import_dataset
 from curation.judging.gold_item_file import add_from_file, template_rows
 from curation.recorded.recording import SHIPPED
 from db.errors import BadRows
+from db.outcome.position_bias import position_bias
 from db.run.group_detail import get_group
-from db.run.position_bias import position_bias
 from db.run.runs import funnel, shape_of
 from db.shape import INF_IR
 from db.store.store import Store

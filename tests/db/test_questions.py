@@ -11,11 +11,11 @@ from sqlalchemy.orm import Session
 from curation.judging.sampling import Sampling, sample_study_items
 from curation.judging.text_baseline import text_baseline
 from db.errors import BadInput
+from db.outcome.position_bias import position_bias
 from db.question import PICK, Question, is_right, question_from, score
 from db.release.rows import group_judgments
 from db.run.group_detail import get_group
 from db.run.new_items import is_pick, store_questions
-from db.run.position_bias import position_bias
 from db.run.revalidations import items_of_run, revalidation_of, waiting_items
 from db.run.validations import run_answers
 from db.shape import INF_IR

@@ -23,6 +23,7 @@ from db.corpus.growing import query_ids_of
 from db.corpus.growing import were_grown as were_grown_before
 from db.jobs import jobs
 from db.outcome.overview import with_actual_status
+from db.outcome.position_bias import PlaceCount, position_bias
 from db.question import CHECK
 from db.release.releases import recipe_of_run
 from db.run.batches import BatchSummary, list_batches
@@ -34,7 +35,6 @@ from db.run.comparison import (
     differing_settings,
     shared_funnels,
 )
-from db.run.position_bias import PlaceCount, position_bias
 from db.run.progress import latest_funnel
 from db.run.runs import (
     ANSWERS,
