@@ -7,6 +7,8 @@ An object names the run, the worker and the group that were at work where the li
 import json
 import logging
 import os
+import sys
+import time
 from collections.abc import Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -40,6 +42,18 @@ def note_event(log: logging.Logger, message: str, **fields: Any) -> None:
 def formatter(text: logging.Formatter) -> logging.Formatter:
     """The formatter of this process: the given one, or that of JSON."""
     return JsonLines() if wants_json() else text
+
+
+def log_with_time(level: int = logging.WARNING) -> None:
+    """Write what our modules log from a level on to standard error, each line with its time."""
+    handler = logging.StreamHandler(sys.stderr)
+    line = logging.Formatter("%(asctime)sZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
+    line.converter = time.gmtime
+    handler.setFormatter(formatter(line))
+    ours = logging.getLogger("inf")
+    ours.setLevel(level)
+    ours.addHandler(handler)
+    ours.propagate = False
 
 
 class JsonLines(logging.Formatter):

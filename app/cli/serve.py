@@ -19,6 +19,7 @@ from app.operations.store import make_tables
 from app.server.origins import public_address
 from app.server.proxies import note_at_start, trusted_proxies
 from db.errors import Refused
+from db.logs import log_with_time
 from db.machine import PORT, is_loopback, url_of
 from db.store.settings import owners_process
 
@@ -65,7 +66,6 @@ def serve(port: int, host: str, open_browser: bool) -> Result:
     # uvicorn reads it, and would believe whatever comes from this machine without it
     os.environ["FORWARDED_ALLOW_IPS"] = proxies
     with without_collection():
-        from app.server.failures import log_with_time
         from app.server.web import app, streamlit_config  # half a second, most of it Streamlit's
 
     log_with_time()

@@ -186,6 +186,7 @@ def _start(store: Store, place: Slot) -> Running | None:
             jobs.finish_job(session, job.id, job.attempt, "failed", error=failed)
             session.commit()
         return None
+    log.info("job %s, attempt %s, is started as process %s", job.id, job.attempt, child.pid)
     return Running(job.id, job.attempt, child.pid, child)
 
 

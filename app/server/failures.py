@@ -8,8 +8,6 @@ where it was raised: its traceback stands once in the log, with the first line o
 import hashlib
 import logging
 import re
-import sys
-import time
 import traceback
 from html import escape
 from urllib.parse import quote, urlsplit
@@ -30,7 +28,6 @@ from app.server.form_page import form_page
 from app.server.language import language_of
 from app.text.languages import error_text, is_translated, text
 from db.errors import InfError
-from db.logs import formatter
 from db.store.store import open_store
 
 log = logging.getLogger("inf.app")
@@ -43,17 +40,6 @@ _logged: set[str] = set()  # the codes whose traceback stands in the log
 def is_of_programs(path: str) -> bool:
     """Whether a path is for programs, which a token admits and no cookie."""
     return path == MCP or path.startswith(f"{API}/")
-
-
-def log_with_time() -> None:
-    """Write what our modules log to standard error, each line with its time."""
-    handler = logging.StreamHandler(sys.stderr)
-    line = logging.Formatter("%(asctime)sZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
-    line.converter = time.gmtime
-    handler.setFormatter(formatter(line))
-    ours = logging.getLogger("inf")
-    ours.addHandler(handler)
-    ours.propagate = False
 
 
 class ReportFailures:

@@ -12,6 +12,7 @@ import random
 import time
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -221,6 +222,7 @@ class OpenAIProvider:
         self._timeout_seconds, self.patience_seconds = timeout_seconds, patience_seconds
         self._was_reached = was_reached  # by the run, before: then it is waited for at the start
         self._return: asyncio.Task[None] | None = None  # ends when the server is back
+        self._context = copy_context()  # of no group: what it logs is of them all
         self.gate = Gate(
             concurrency, per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute
         )
@@ -469,7 +471,7 @@ class OpenAIProvider:
         tries = self._tries.setdefault(request.key, new)
         kind = (request.model, request.task)
         if self._watch is None:
-            self._watch = asyncio.create_task(self._watch_calls())
+            self._watch = asyncio.create_task(self._watch_calls(), context=self._context)
         while True:
             delay: float | None = None
             if self._return is not None:
@@ -869,7 +871,7 @@ class OpenAIProvider:
                 each.of_row -= each.counted_at > self._last_answer
                 each.is_suspect = False
             waiting = self._wait_for_server(request, failed, tries)
-            self._return = asyncio.create_task(waiting)
+            self._return = asyncio.create_task(waiting, context=self._context)
         await asyncio.shield(self._return)
         if tries.is_of_row():
             raise gave_up(tries.attempts, failed)

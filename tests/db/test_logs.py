@@ -12,6 +12,7 @@ from curation_runs import add_dataset, claimed_job
 
 from curation.run.starting import start_run
 from db.errors import BadInput
+from db.jobs import jobs
 from db.logs import JsonLines, formatter, wants_json
 from db.store.store import Store
 
@@ -62,3 +63,22 @@ def test_the_lines_of_a_run_s_job_name_run_worker_and_group(
     assert {line["run"] for line in groups} == {run_id}
     assert len({line["worker"] for line in groups}) == 1
     assert all(line["verdict"] in ("kept", "dropped") for line in groups)
+
+
+def test_a_supervisor_writes_lines_of_the_format_that_is_set(
+    sqlite_store: Store, own_home: Path
+) -> None:
+    with sqlite_store.write() as session:
+        jobs.enqueue_job(session, "embed", {})
+        session.commit()
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "app.cli.main", "jobs", "work", "--idle-seconds", "1"],
+        env=os.environ | {"INF_DATABASE_URL": sqlite_store.url} | {"INF_LOG_FORMAT": "json"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    line = json.loads((done.stderr.splitlines() or [done.stdout])[0])
+    assert (line["level"], line["logger"]) == ("INFO", "inf.jobs")
+    assert "attempt 1" in line["message"]

@@ -1,5 +1,7 @@
 """`inf jobs`: list and control jobs, and run the supervisor."""
 
+import logging
+
 import click
 
 from app.cli.kit.doors import Noun
@@ -9,6 +11,7 @@ from app.cli.store.follow_log import follow_log
 from app.jobs import launching
 from app.operations import jobs as operations
 from app.text.remedies import in_commands
+from db.logs import log_with_time
 
 jobs = Noun("jobs", former={"job_id": "id"})
 
@@ -91,6 +94,7 @@ def work(idle_seconds: float) -> operations.JobsTaken:
 
     With --launcher ray: submit them to the cluster and supervise them there.
     """
+    log_with_time(logging.INFO)
     is_given = click.get_current_context().meta.get("inf.launcher") == "ray"
     cluster = launching.chosen_launcher() if is_given else ""
     return operations.work(command_actor(), idle_seconds=idle_seconds, cluster=cluster)
