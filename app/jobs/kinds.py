@@ -4,7 +4,10 @@ A new kind is one row here and its name in `db.values.JOB_KINDS` (the store's ch
 which needs a migration).
 """
 
+import os
 from dataclasses import dataclass
+
+from db.errors import BadInput
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,21 @@ KINDS: dict[str, JobKind] = {
         JobKind("study", "curation.judging.job:work_on_study", "studies", "files"),
     )
 }
+
+
+QUEUES = tuple(dict.fromkeys(kind.slot for kind in KINDS.values()))
+
+
+def queues_taken() -> tuple[str, ...]:
+    """The queues whose jobs this machine runs: INF_QUEUES. Raises BadInput for an unknown one."""
+    given = os.environ.get("INF_QUEUES", "").replace(",", " ").split()
+    if unknown := set(given) - {*QUEUES, "none"}:
+        raise BadInput(
+            f"INF_QUEUES: no queue {sorted(unknown)[0]!r}",
+            f"name some of {', '.join(QUEUES)}, or none",
+            code="queue_unknown",
+        )
+    return tuple(queue for queue in QUEUES if not given or queue in given)
 
 
 def kinds_of_slot(slot: str) -> tuple[str, ...]:

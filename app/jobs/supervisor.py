@@ -27,7 +27,7 @@ from analysis.files.shared import drop_states, share_the_rest
 from app.jobs import launching
 from app.jobs.entry import require_own_files
 from app.jobs.handed_over import left_of_ended, take_earlier
-from app.jobs.kinds import kinds_of_slot
+from app.jobs.kinds import kinds_of_slot, queues_taken
 from app.jobs.processes import end_rest_of_group, is_alive_here, is_process_of
 from app.jobs.supervisors import try_supervisor_lock
 from db.errors import BadInput, InfError
@@ -53,7 +53,7 @@ class Slot:
 
 
 def slots(gpus: list[str] | None = None) -> list[Slot]:
-    """The slots of this machine."""
+    """The slots of this machine, of the queues that it takes."""
     found = visible_gpus() if gpus is None else gpus
     model_kinds = kinds_of_slot("models")
     no_gpu = {"CUDA_VISIBLE_DEVICES": ""} if found else {}
@@ -61,15 +61,17 @@ def slots(gpus: list[str] | None = None) -> list[Slot]:
         Slot(f"gpu{number}", model_kinds, {"CUDA_VISIBLE_DEVICES": gpu})
         for number, gpu in enumerate(found)
     ]
-    return [
-        Slot("files", kinds_of_slot("files"), no_gpu),
-        Slot("curation", kinds_of_slot("curation"), no_gpu),
-        *(models or [Slot("models", model_kinds)]),
-        *(
-            Slot(f"joined{number}", ("curate",), no_gpu, joins=True)
-            for number in range(1, launching.MAX_JOINED + 1)
-        ),
+    joined = [
+        Slot(f"joined{number}", ("curate",), no_gpu, joins=True)
+        for number in range(1, launching.MAX_JOINED + 1)
     ]
+    of_queue = {
+        "files": [Slot("files", kinds_of_slot("files"), no_gpu)],
+        "curation": [Slot("curation", kinds_of_slot("curation"), no_gpu), *joined],
+        "models": models or [Slot("models", model_kinds)],
+    }
+    taken = queues_taken()
+    return [slot for queue, of in of_queue.items() if queue in taken for slot in of]
 
 
 def visible_gpus() -> list[str]:

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 
+from app.jobs.kinds import queues_taken
 from app.jobs.processes import SAFE_PATH
 from app.jobs.ray_cluster import checked_address, require_reachable_store
 from db.home import home
@@ -34,8 +35,12 @@ def ensure_taken(store: Store, launcher: str) -> None:
 
 
 def ensure_supervisor(store: Store) -> None:
-    """Start `inf jobs work`, detached, where none runs for this store on this machine."""
-    if _is_free(store):
+    """Start `inf jobs work`, detached, where none runs for this store on this machine, which takes
+    jobs of some queue.
+
+    Raises BadInput for an unknown one in INF_QUEUES.
+    """
+    if queues_taken() and _is_free(store):
         _start(store, "supervisor.log")
 
 

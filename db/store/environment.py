@@ -112,6 +112,12 @@ VARIABLES: dict[str, tuple[Variable, ...]] = {
     ),
     "Devices and processes": (
         Variable(
+            "INF_QUEUES",
+            "all",
+            "The queues whose jobs this machine runs: `files`, `curation` and `models` (maps, "
+            "trainings: the extra `train`), or `none`.",
+        ),
+        Variable(
             "CUDA_VISIBLE_DEVICES",
             "all GPUs",
             "The GPUs that jobs may use; one job runs on each.",

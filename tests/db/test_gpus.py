@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.jobs.supervisor import slots, visible_gpus
+from db.errors import BadInput
 from db.jobs.gpus import query_gpus
 from trainer.launch.forecast import available_bytes
 
@@ -42,6 +43,19 @@ def test_a_slot_for_each_gpu_and_the_memory_of_the_largest(driver: Path) -> None
     available_bytes.cache_clear()
     assert available_bytes() == 143771 * 2**20
     available_bytes.cache_clear()
+
+
+def test_a_machine_takes_the_queues_that_it_names(
+    driver: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INF_QUEUES", "models, files")
+    assert [one.name for one in slots()] == ["files", "gpu0", "gpu1"]
+    monkeypatch.setenv("INF_QUEUES", "none")
+    assert slots() == []
+    monkeypatch.setenv("INF_QUEUES", "trainings")
+    with pytest.raises(BadInput) as refused:
+        slots()
+    assert refused.value.code == "queue_unknown" and "models" in (refused.value.remedy or "")
 
 
 def test_without_a_driver_there_is_no_gpu(driver: Path) -> None:
