@@ -39,6 +39,12 @@ class Panel(NamedTuple):
         x, y = self.left + self.width / 2, self.bottom + self.height
         return {"name": self.name, "x": x, "y": y, "panel": True}
 
+    def cells(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Which cells lie inside it, by their middles; shape (cells of x, cells of y)."""
+        of_x = (self.left <= x) & (x <= self.left + self.width)
+        of_y = (self.bottom <= y) & (y <= self.bottom + self.height)
+        return of_x[:, None] & of_y
+
     def pieces(self) -> np.ndarray:
         """Its frame as lines: (4, 4), x0 y0 x1 y1 each."""
         x0, y0, x1, y1 = self.left, self.bottom, self.left + self.width, self.bottom + self.height

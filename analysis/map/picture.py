@@ -59,6 +59,8 @@ def map_payload(
         for place, panel in enumerate(panels)
     ]
     difference = density_difference(points, *layers) if layers else None
+    if difference and panels:
+        difference = _within(panels, difference)
     veil, cells = _veil(difference, layers)
     if difference and layers == VERDICTS and difference.is_clear.any():
         edges = contour_lines(1.0 * difference.is_clear, 0.5, *difference.grid.centres())
@@ -115,6 +117,14 @@ def labels_of(points: "pd.DataFrame") -> list[dict[str, Any]]:
         for name, x, y in zip(middles.index, middles["x"], middles["y"], strict=True)
     ]
     return sorted(found, key=lambda each: (-each["points"], each["name"]))
+
+
+def _within(panels: "Sequence[Panel]", found: Difference) -> Difference:
+    """The difference without what a density spreads beyond the panels."""
+    inside = np.any([panel.cells(*found.grid.centres()) for panel in panels], axis=0)
+    return found._replace(
+        shares=np.where(inside, found.shares, np.nan), is_clear=found.is_clear & inside
+    )
 
 
 def _veil(

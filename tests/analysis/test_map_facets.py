@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from analysis.map.coverage import points_frame, to_bytes
+from analysis.map.difference import VERDICTS, density_difference
 from analysis.map.facets import Panel, faceted, languages_of_topics
 from analysis.map.picture import map_payload
 
@@ -120,3 +121,20 @@ def test_topics_too_short_to_tell_stay_with_the_largest_language() -> None:
     english = panels[0]
     tail = moved.iloc[-30:]
     assert (tail["y"] >= english.bottom).all() and (tail["x"] >= english.left).all()
+
+
+def test_the_kept_share_ends_at_the_frames_of_the_panels() -> None:
+    points = points_of(tea=900, brot=300)
+    numbers = np.arange(len(points))
+    points = points.assign(
+        verdict=np.where(numbers % 3, "kept", "dropped"), corpus="ours", group_id=1.0 * numbers
+    )
+    moved, panels = faceted(points, {"tea": "English", "brot": "German"})
+    spread = density_difference(moved, *VERDICTS)
+    assert spread is not None
+    inside = np.any([panel.cells(*spread.grid.centres()) for panel in panels], axis=0)
+    assert (~np.isnan(spread.shares[~inside])).any(), "a density spreads"
+    payload = map_payload(moved, layers=VERDICTS, panels=panels)
+    length = int.from_bytes(payload[:4], "little")
+    header = json.loads(payload[4 : 4 + length])
+    assert 0 < header["difference"]["places"] <= (~np.isnan(spread.shares) & inside).sum()
