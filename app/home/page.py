@@ -6,6 +6,7 @@ from functools import partial
 import streamlit as st
 
 from app.access.identity import SessionUser
+from app.access.language import say
 from app.access.permissions import NEEDS
 from app.access.scope import begin_page
 from app.access.session_user import current_user
@@ -24,6 +25,7 @@ from app.home.waiting import (
     draw_others,
     draw_own_items,
     others_of,
+    others_of_annotator,
 )
 from app.jobs_page.card import follow_job
 from app.kit.frame.dataset import chosen_dataset
@@ -154,11 +156,11 @@ user = current_user()
 assert user is not None
 seen = SeenStudies(user)
 if not NEEDS["jobs"].is_met(user):
-    draw_heading(f"Welcome, {user.name}", "Judge which passage answers an instruction best.")
-    draw_link("judge", label="Go to your items", icon=":material/gavel:")
+    draw_heading(say("home.welcome", name=user.name), say("home.lead"))
+    draw_link("judge", label=say("home.to_items"), icon=":material/gavel:")
     draw_own_items(own_items(user, seen))
-    if others := others_of(user, seen):
-        st.header(WAITING, anchor=False)
+    if others := others_of_annotator(user, seen):
+        st.header(say("home.waiting"), anchor=False)
         draw_others(others)
     st.stop()
 

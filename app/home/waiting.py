@@ -7,6 +7,7 @@ import streamlit as st
 
 from analysis.figures.means import share_interval
 from app.access.identity import SessionUser
+from app.access.language import say
 from app.kit.frame.links import page_link
 from app.kit.menu import may_open
 from app.kit.page import draw_link, draw_table
@@ -50,6 +51,19 @@ def others_of(
     if found is not None and found.jobs_failed:
         listed.append(Other(f"Failed or lost jobs: {found.jobs_failed:,}", "jobs", "error"))
     return listed
+
+
+def others_of_annotator(user: SessionUser, seen: SeenStudies) -> list[Other]:
+    """A link per kind of work and study, in the user's language."""
+    words = {"judge": "home.to_judge", "adjudicate": "home.disputed", "studies": "home.unread"}
+    return [
+        Other(
+            say(words[each.view], count=f"{each.number:,}", study=each.study),
+            *(each.view, "inbox", {"study": each.study_id}),
+        )
+        for each in waiting(user, seen)
+        if may_open(user, each.view)
+    ]
 
 
 def draw_others(others: Sequence[Other]) -> None:

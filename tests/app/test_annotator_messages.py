@@ -341,7 +341,8 @@ def test_judge_and_my_answers_are_german_in_every_state(
         session.commit()
     assert user_of_cookies(team, cookies) is not None
     send_cookies(monkeypatch, cookies)
-    judge, answers = open_page("judge"), open_page("answers")
+    home, judge, answers = open_page("home"), open_page("judge"), open_page("answers")
+    page_is_german(home, "Willkommen, bob", "Zu Ihren Aufgaben")
     for page in (judge, answers):
         page_is_german(page, "Keine Studie")
     run_id = make_world(team, 8)
@@ -352,6 +353,7 @@ def test_judge_and_my_answers_are_german_in_every_state(
     page_is_german(answers.run(), "Hier gibt es keine Antworten")
     # AppTest draws no card; its data is what the page sends
     page_is_german(judge.run(), "Richtlinien (Fassung 1)")
+    page_is_german(home.run(), "Wartet auf Sie", "Zu beurteilen in world")
     first, second = card_data(study_id, [], language="de")["items"][:2]
     base = {"study": study_id, "token": first["token"], "position": 0}
     forged: list[dict[str, Any]] = [

@@ -544,7 +544,7 @@ def test_an_adjudicator_sees_on_home_what_waits_for_a_decision(
         set_rights(session, account, ["adjudicate"], actor="test", study_id=1)
         session.commit()
     send_cookies(monkeypatch, cookies)
-    (link,) = links("disputed")
+    (link,) = links("Disputed")
     assert "study=1" in link.query_string and "first study" in link.label
 
 

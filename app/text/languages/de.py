@@ -8,6 +8,13 @@ NAME: Final = "Deutsch"  # in itself
 DIRECTION: Final = "ltr"
 TEXTS: Final = {
     "language": "Sprache",
+    "home.welcome": "Willkommen, {name}",
+    "home.lead": "Beurteilen Sie, welcher Text eine Anweisung am besten erfüllt.",
+    "home.to_items": "Zu Ihren Aufgaben",
+    "home.waiting": "Wartet auf Sie",
+    "home.to_judge": "Zu beurteilen in {study}: {count}",
+    "home.disputed": "Strittige Aufgaben in {study}: {count}",
+    "home.unread": "Ungelesene Nachrichten in {study}: {count}",
     "judge.title": "Beurteilen",
     "judge.lead": "Lesen Sie Anweisung und Anfrage und wählen Sie dann den relevantesten Text.",
     "judge.study": "Studie",

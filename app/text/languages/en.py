@@ -8,6 +8,13 @@ NAME: Final = "English"  # in itself
 DIRECTION: Final = "ltr"
 TEXTS: Final = {
     "language": "Language",
+    "home.welcome": "Welcome, {name}",
+    "home.lead": "Judge which passage answers an instruction best.",
+    "home.to_items": "Go to your items",
+    "home.waiting": "Waiting for you",
+    "home.to_judge": "To judge in {study}: {count}",
+    "home.disputed": "Disputed items in {study}: {count}",
+    "home.unread": "Unread messages in {study}: {count}",
     "judge.title": "Judge",
     "judge.lead": "Read the instruction and the query, then pick the most relevant passage.",
     "judge.study": "Study",
