@@ -1,6 +1,6 @@
 """What waits for the user: items to judge, messages, failed jobs, and a few reserved items."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import streamlit as st
@@ -11,7 +11,7 @@ from app.access.language import say
 from app.kit.frame.links import page_link
 from app.kit.menu import may_open
 from app.kit.page import draw_link, draw_table
-from app.operations.overview.home import OwnItems, SeenStudies, waiting
+from app.operations.overview.home import OwnItems, SeenStudies, Waiting, waiting
 from app.text.numbers import counted
 from app.text.plain import plain
 from db.outcome.overview import Overview
@@ -33,8 +33,8 @@ class Other(NamedTuple):
 def others_of(
     user: SessionUser,
     seen: SeenStudies,
-    own: OwnItems | None = None,
-    found: Overview | None = None,
+    own: OwnItems | None,
+    found: Overview,
 ) -> list[Other]:
     """A link per kind of work and study.
 
@@ -44,11 +44,12 @@ def others_of(
     if own is not None and own.left:
         label = f"{counted(own.left, 'item')} reserved for you in {own.name}"
         listed.append(Other(label, "judge", "gavel", {"study": own.study_id}))
-    for each in waiting(user, seen):
-        if may_open(user, each.view):
-            label = f"{counted(each.number, each.one, each.many)} in {each.study}"
-            listed.append(Other(label, each.view, "inbox", {"study": each.study_id}))
-    if found is not None and found.jobs_failed:
+    listed += _in_studies(
+        user,
+        seen,
+        lambda each: f"{counted(each.number, each.one, each.many)} in {each.study}",
+    )
+    if found.jobs_failed:
         listed.append(Other(f"Failed or lost jobs: {found.jobs_failed:,}", "jobs", "error"))
     return listed
 
@@ -56,11 +57,18 @@ def others_of(
 def others_of_annotator(user: SessionUser, seen: SeenStudies) -> list[Other]:
     """A link per kind of work and study, in the user's language."""
     words = {"judge": "home.to_judge", "adjudicate": "home.disputed", "studies": "home.unread"}
+    return _in_studies(
+        user,
+        seen,
+        lambda each: say(words[each.view], count=f"{each.number:,}", study=each.study),
+    )
+
+
+def _in_studies(
+    user: SessionUser, seen: SeenStudies, label: Callable[[Waiting], str]
+) -> list[Other]:
     return [
-        Other(
-            say(words[each.view], count=f"{each.number:,}", study=each.study),
-            *(each.view, "inbox", {"study": each.study_id}),
-        )
+        Other(label(each), each.view, "inbox", {"study": each.study_id})
         for each in waiting(user, seen)
         if may_open(user, each.view)
     ]
