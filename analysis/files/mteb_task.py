@@ -269,12 +269,15 @@ class Model:
             for pair in zip(batch["instruction"], batch["query"], strict=True)
         ]
         texts = [self.template.format(instruction=i, query=q) if i else q for i, q in pairs]
-        vectors = np.asarray(self.model.encode_query(texts))
-        if self.has_door:  # passages and plain queries are the base model's
-            encode: Any = self.model.encode
-            instructed = np.asarray(encode(texts, task=INSTRUCTED, prompt_name=INSTRUCTED))
-            vectors = np.where([[bool(i)] for i, _ in pairs], instructed, vectors)
-        return vectors
+        # passages and plain queries are the base model's
+        is_instructed = np.array([[self.has_door and bool(i)] for i, _ in pairs])
+        if not is_instructed.any():
+            return np.asarray(self.model.encode_query(texts))
+        encode: Any = self.model.encode
+        instructed = np.asarray(encode(texts, task=INSTRUCTED, prompt_name=INSTRUCTED))
+        if is_instructed.all():
+            return instructed
+        return np.where(is_instructed, instructed, self.model.encode_query(texts))
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
         """Every pair's score."""
