@@ -23,7 +23,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import hypothesis
 import pytest
-from for_the_gate import ForTheGate
+from for_the_gate import ForTheGate, shuffle_what_may_be_left_out
 from hub_server import Hub, hub_server
 from paid_once import (
     quick_passwords,
@@ -104,10 +104,12 @@ NOT_FAST_FILES = {
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave unread what holds no fast test where only fast ones are requested.
+    """Leave unread what holds no fast test where only fast ones are requested; the same of long ones.
 
     Reading it would import Streamlit, Ray and every page once in each worker.
     """
+    if config.option.markexpr == "long" and collection_path.suffix == ".py":
+        return None if "mark.long" in collection_path.read_text(encoding="utf-8") else True
     if config.option.markexpr != "fast":
         return None
     if collection_path.is_dir():
@@ -117,7 +119,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what is fast, so that `make test-fast` can choose it; put the longest files first.
 
     A long file that starts last runs alone while the other cores wait.
@@ -132,6 +134,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         weight = next((w for name, w in WEIGHTS.items() if item.get_closest_marker(name)), 1.0)
         weights[item.path] = weights.get(item.path, 0) + weight
+    if config.option.markexpr == "long":
+        shuffle_what_may_be_left_out(weights)
     # stable: the order within a file stays
     items.sort(key=lambda item: (item.path.name not in FIRST_FILES, -weights[item.path]))
 

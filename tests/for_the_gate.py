@@ -2,16 +2,28 @@
 
 A run that is cut off prints no closing lines, so failures and dead workers are named when they
 happen. `INF_TEST_UNTIL` (seconds since 1970) skips, by name and reason, the long tests that would
-start later than that; the gate runs them after all others.
+start later than that; the gate runs them after all others, in another order each time, so that
+what one run leaves out another has.
 """
 
 import os
+import random
 import time
+from pathlib import Path
 
 import pytest
 
 VARIABLE = "INF_TEST_UNTIL"
 OUT_OF_TIME = f"out of time: the moment that {VARIABLE} names is past"
+
+
+def shuffle_what_may_be_left_out(weights: dict[Path, float]) -> None:
+    """Give each file of a run that may be out of time a chance to start early, the same in every
+    worker of pytest-xdist."""
+    if until := os.environ.get(VARIABLE):
+        order = random.Random(until)
+        for path in sorted(weights):
+            weights[path] *= order.random()
 
 
 class ForTheGate:
