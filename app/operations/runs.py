@@ -59,16 +59,8 @@ from db.rows import Listed, Row
 from db.run import versions
 from db.run.calls import call_totals
 from db.run.group_detail import GroupShown
-from db.run.progress import latest_funnel
-from db.run.runs import (
-    RunSummary,
-    get_run,
-    kept_texts,
-    list_runs,
-    set_concurrency,
-    shape_of,
-    stop_run,
-)
+from db.run.progress import latest_funnel, list_runs
+from db.run.runs import RunSummary, get_run, kept_texts, set_concurrency, shape_of, stop_run
 from db.run.versions import (
     KEPT,
     ChangedGroup,
