@@ -176,8 +176,11 @@ def add_worker(session: Session, run_id: int, owner: str) -> None:
     """
     if session.scalar(select(RunWorker.id).where(RunWorker.owner == owner)) is None:
         counted, now = _take_count(session, run_id), store_now(session)
-        noted = {} if counted is None else {"counted": counted, "counted_at": now}
-        session.add(RunWorker(run_id=run_id, owner=owner, heartbeat_at=now, **noted))
+        at = None if counted is None else now
+        noted = RunWorker(
+            run_id=run_id, owner=owner, heartbeat_at=now, counted=counted, counted_at=at
+        )
+        session.add(noted)
         session.flush()
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from psycopg import pq
 from psycopg.conninfo import make_conninfo
+from psycopg.pq.abc import PGconn
 
 PQERRORS_SQLSTATE = 3  # libpq's enum PGVerbosity: codes in place of messages
 SECONDS = 5.0  # the server has answered just now
@@ -37,7 +38,7 @@ def is_refused(error: Any) -> bool:
     return failed is not None and CODES.search(_with_codes(failed)) is not None
 
 
-def _with_codes(failed: pq.abc.PGconn) -> str:
+def _with_codes(failed: PGconn) -> str:
     """The error of a second attempt to connect, with SQLSTATEs for messages; "" without one."""
     set_verbosity = _set_verbosity()
     given = {each.keyword.decode(): each.val.decode() for each in failed.info if each.val}
