@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from threading import get_ident
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError
@@ -36,6 +36,13 @@ NOTE_SECONDS = 60.0  # overdue for longer: of a process elsewhere that died
 # SQLSTATE: of connections, shut down, starting, no room left (clients, disk, memory), a standby
 # and of transactions that wait for each other: the one that was ended is tried again
 AWAY_STATES = ("08", "57P01", "57P02", "57P03", "53", "25006", "40P01")
+
+
+class Patiently(Protocol):
+    """How a piece of work is done, with whatever patience: `patiently` and `JobHandle`'s."""
+
+    def __call__(self, work: Callable[[], T]) -> T:
+        """The result of the work."""
 
 
 def is_away(error: BaseException) -> bool:

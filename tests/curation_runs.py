@@ -7,12 +7,13 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from records_world import list_groups
-from sqlalchemy import func, select
+from sqlalchemy import event, func, select
 
 from curation.run.engine import curate
 from curation.run.starting import RunWork, resume_run, start_run
@@ -202,3 +203,19 @@ def stored_calls(store: Store) -> int:
     """How many answers the journal holds."""
     with store.read() as session:
         return session.scalar(select(func.count()).select_from(Call)) or 0
+
+
+@contextmanager
+def group_reads(store: Store) -> Iterator[list[str]]:
+    """The statements that read the table of groups, in whatever way."""
+    seen: list[str] = []
+
+    def note(_c: object, _cursor: object, statement: str, *_: object) -> None:
+        if '"group"' in statement and statement.lstrip().startswith(("SELECT", "WITH")):
+            seen.append(statement)
+
+    event.listen(store.engine, "before_cursor_execute", note)
+    try:
+        yield seen
+    finally:
+        event.remove(store.engine, "before_cursor_execute", note)

@@ -131,8 +131,10 @@ def wait_for(
     patience: float,
     *,
     watch: Callable[[Job], None] = lambda job: None,
+    sharing: Sequence[int] = (),
 ) -> Job:
-    """Wait for a queued job, wherever it runs; Ctrl-C requests a stop. Returns the ended row.
+    """Wait for a queued job, wherever it runs; Ctrl-C requests a stop of it and of those that share
+    its work. Returns the ended row.
 
     Raises as `run_in_foreground`. A lost job is waited for while its launcher may retry it, a store
     that is away for `patience` seconds.
@@ -142,8 +144,8 @@ def wait_for(
     def read() -> tuple[Job, bool]:
         with store.read() as session:
             job = jobs.get_job(session, job_id)
-            is_again = job.status == "lost" and job.launcher != jobs.LOCAL
-            return job, job.status not in jobs.OVER or (is_again and is_wanted(session, job))
+            is_again = job.status == "lost" and is_wanted(session, job)
+            return job, job.status not in jobs.OVER or is_again
 
     def tell(message: str) -> None:
         assert now is not None
@@ -158,7 +160,7 @@ def wait_for(
             watch(now)
             time.sleep(POLL_SECONDS * 4)
         except KeyboardInterrupt:
-            _request_stop(store, [job_id], patience, tell if now else None)
+            _request_stop(store, [job_id, *sharing], patience, tell if now else None)
 
 
 def ended_well(job: Job) -> Job:
@@ -180,7 +182,8 @@ def run_in_foreground(
 ) -> Job:
     """Run a job as a child of this process and wait; returns the ended row.
 
-    Raises InfError with the job's error if it failed, Cancelled if it was stopped.
+    Where others share its work, the supervisor replaces it as it does them. Raises InfError with
+    the job's error if it failed, Cancelled if it was stopped.
     """
     with store.write() as session:
         first, *more = _admitted(session, kind, config, actor)
@@ -195,8 +198,11 @@ def run_in_foreground(
     if more:
         supervisors.ensure_taken(store, jobs.LOCAL)
     try:
-        child = start_process(store, job, ends_with_us=True)
-        return ended_well(_wait(store, job, child, watch, [each.id for each in more]))
+        child, sharing = start_process(store, job, ends_with_us=True), [each.id for each in more]
+        ended = _wait(store, job, child, watch, sharing)
+        if sharing and ended.status == "lost":
+            return wait_for(store, job.id, patience_of(config), watch=watch, sharing=sharing)
+        return ended_well(ended)
     finally:
         forget(job)
 
@@ -396,7 +402,9 @@ def is_wanted(session: Session, job: Job) -> bool:
     if job.stop_requested or job.error_code is None:
         return False
     if job.launcher == jobs.LOCAL:
-        if job.slot is None or not KINDS[job.kind].shared:  # without: its command shows the end
+        # without a slot its command shows the end, unless others share its work
+        is_alone = job.slot is None and int(job.config.get("workers") or 1) == 1
+        if is_alone or not KINDS[job.kind].shared:
             return False
     elif job.finished_at is not None and job.finished_at < utc_now() - WANTED_FOR:
         return False

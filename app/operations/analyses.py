@@ -23,7 +23,8 @@ from db.outcome.analyses import get_analysis, list_analyses
 from db.release.releases import list_releases, runs_of_releases_at
 from db.rows import Row
 from db.run.groups import groups_by_run
-from db.run.runs import list_runs, shapes_of
+from db.run.progress import list_runs
+from db.run.runs import shapes_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -26,7 +26,8 @@ from db.release.choice import ChosenCount, count_by_kind
 from db.release.diff import diff_releases
 from db.release.releases import get_release, list_releases, pushes
 from db.rows import Json, Listed, Row
-from db.run.runs import RunSummary, get_run, list_runs
+from db.run.progress import list_runs
+from db.run.runs import RunSummary, get_run
 from db.study.studies import list_studies
 from db.tables import Dataset, Job, Release
 

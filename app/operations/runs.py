@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any, Generic, Self, TypeVar
 
@@ -59,16 +59,8 @@ from db.rows import Listed, Row
 from db.run import versions
 from db.run.calls import call_totals
 from db.run.group_detail import GroupShown
-from db.run.progress import latest_funnel
-from db.run.runs import (
-    RunSummary,
-    get_run,
-    kept_texts,
-    list_runs,
-    set_concurrency,
-    shape_of,
-    stop_run,
-)
+from db.run.progress import latest_funnel, list_runs
+from db.run.runs import RunSummary, get_run, kept_texts, set_concurrency, shape_of, stop_run
 from db.run.versions import (
     KEPT,
     ChangedGroup,
@@ -481,6 +473,16 @@ def reuse(actor: Actor, run_id: int) -> str:
     """How many answers of a run are stored already, "" for none."""
     with reading(actor, RIGHT) as session:
         return reuse_of_run(session, run_id)
+
+
+def idle(actor: Actor, wanted: RunWork) -> str:
+    """How many of the run's workers could have no call in flight once these are launched, "" for
+    none. Raises NotFound."""
+    with reading(actor, RIGHT) as session:
+        run, now = get_run(session, wanted.run_id), worker_totals(session, wanted.run_id)
+        alive = (wanted.workers or 1) + (now.alive if wanted.joins else 0)
+        has_own = run.batch or wanted.concurrency is not None
+        return replace(now, alive=alive, places=0 if has_own else run.concurrency).without_place()
 
 
 def reuse_if_created(actor: Actor, wanted: RunStart, remedy: str) -> str:

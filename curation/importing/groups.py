@@ -39,7 +39,7 @@ from db.corpus.texts import text_row
 from db.errors import BadInput, BadRow, BadRows
 from db.review.carrying import carry_reviews
 from db.run.new_items import insert_items
-from db.run.runs import require_active_run, set_run_status
+from db.run.runs import keep_count, require_active_run, set_run_status
 from db.shape import INF_IR, Shape
 from db.store.bulk import insert_rows
 from db.store.store import Store
@@ -121,6 +121,7 @@ def import_groups(
             report.unchanged += len(batch) - new
     with store.write() as session:
         set_run_status(session, run_id, "done")
+        keep_count(session, run_id)
         if record is not None:
             record(session, {"groups": report.imported})
         session.commit()
@@ -282,7 +283,7 @@ def run_of_files(
         session.add(run)
         session.flush()
     require_active_run(session, run)
-    run.status = "running"
+    run.status, run.counted = "running", None
     session.flush()
     return run.id
 

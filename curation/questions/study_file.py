@@ -32,6 +32,7 @@ from db.errors import BadInput, BadRow, BadRows
 from db.events import record_event
 from db.rows import Row
 from db.run.new_items import insert_items, store_questions
+from db.run.runs import keep_count
 from db.shape import INF_IR, TAKEN_ROLES
 from db.study.examples import example_texts
 from db.study.studies import open_study
@@ -123,6 +124,7 @@ def study_from_file(
     for start in range(0, len(records), BATCH):
         batch = records[start : start + BATCH]
         cards += _add(session, run, batch, questions.entries, stored)
+    keep_count(session, run.id)
     study = open_study(
         session,
         run,

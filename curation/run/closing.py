@@ -9,7 +9,8 @@ from curation.providers.registry import PROVIDERS
 from curation.recipe.tasks import VALIDATION
 from curation.servers.connection import prices_of_run
 from db.rows import SparseRow
-from db.run.runs import funnel, get_run, set_run_status
+from db.run.progress import exact_funnel
+from db.run.runs import get_run, set_run_status
 from db.run.workers import worker_totals
 from db.store.store import Store
 from db.tables import Dataset, Recipe, Run
@@ -77,7 +78,7 @@ def close_run(store: Store, run_id: int, *, out_of_budget: bool) -> tuple[RunSta
     Exactly one of several workers sees the change: that one does what is done once per run.
     """
     with store.write() as session:
-        counted = funnel(session, run_id)
+        counted = exact_funnel(session, run_id)
         run = get_run(session, run_id)
         status, message = run.status, run.error
         if counted.finished == counted.pairs:

@@ -29,7 +29,7 @@ from db.requests import option
 from db.run.failing_groups import reopen_dropped
 from db.run.new_items import store_questions
 from db.run.recipes import store_recipe
-from db.run.runs import create_run, get_run, reopen_run, set_run_status
+from db.run.runs import create_run, get_run, keep_count, reopen_run, set_run_status
 from db.run.versions import require_no_versions
 from db.servers.connections import ENVIRONMENT, get_connection
 from db.servers.groups import join_group
@@ -384,6 +384,7 @@ def resume_run(
     if retry is not None:
         require_no_versions(session, run_id)
         reopen_dropped(session, run_id, retry)
+        keep_count(session, run_id)
         set_run_status(session, run_id, "running" if run.status == "running" else "paused")
     return reopen_run(session, run_id, budget_usd=budget_usd, concurrency=concurrency, guard=guard)
 

@@ -1,32 +1,94 @@
-"""The funnel of a run at work, counted by one of its workers for all that read it.
+"""How far runs are: their funnels, which are counted once for all that read them, and their list.
 
-A full count reads every group of the run. The worker that works longest counts, stores the result
-in its own row, and spends at most one part in SHARE of its time on it; the other workers, pages and
-metrics read that. A run that is not at work is counted in full by whoever reads it: what it says at
-its end, after a retry or a re-decision is exact.
+A full count reads every group of the run. While a run is at work, the worker that works longest
+counts, stores the result in its own row, and spends at most one part in SHARE of its time on it;
+the other workers, pages and metrics read that. The last worker that leaves, and whatever changes
+the groups of a run without workers, store the count in the run (`db.run.runs.keep_count`): it is
+exact. Only a run whose workers died is counted in full by whoever reads it.
 """
 
 import json
-import time
 from datetime import timedelta
 
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from db.clock import store_now
-from db.run.runs import Funnel, funnel
+from db.run.runs import Funnel, RunSummary, counted_now, funnel
 from db.run.workers import DEAD_AFTER_SECONDS
-from db.tables import Run, RunWorker
+from db.tables import Dataset, Recipe, Run, RunWorker
 
 COUNT_SECONDS = 5.0  # between two counts, at least
 SHARE = 20
 MAX_ROUNDS = 3  # after that many without a new one a count is of a worker that is gone
 
 
+def list_runs(
+    session: Session,
+    dataset_id: int | None = None,
+    *,
+    run_id: int | None = None,
+    archived: bool = False,
+) -> list[RunSummary]:
+    """Runs, newest first, of all datasets or of one, or one run. With `archived` the archived
+    ones, too. A run is archived with its dataset. No group is read where a count is kept.
+    """
+    query = (
+        select(Run, Run.counted, Dataset.name, Dataset.archived_at, Recipe.name, Recipe.sha256)
+        .join(Dataset, Dataset.id == Run.dataset_id)
+        .join(Recipe, Recipe.id == Run.recipe_id)
+        .order_by(Run.id.desc())
+    )
+    if dataset_id is not None:
+        query = query.where(Run.dataset_id == dataset_id)
+    if run_id is not None:
+        query = query.where(Run.id == run_id)
+    if not archived:
+        query = query.where(Run.archived_at.is_(None), Dataset.archived_at.is_(None))
+    return [
+        RunSummary(
+            id=run.id,
+            name=f"run {run.id}",
+            dataset_id=run.dataset_id,
+            dataset=dataset,
+            recipe=recipe,
+            recipe_sha256=sha256,
+            recipe_version=run.recipe_version,
+            provider=run.provider,
+            offline=run.offline,
+            status=run.status,
+            verdict_version=run.verdict_version,
+            pairs=counts.pairs,
+            kept=counts.kept,
+            dropped=sum(counts.dropped.values()),
+            spent_usd=run.spent_usd,
+            budget_usd=run.budget_usd,
+            created_by=run.created_by,
+            created_at=run.created_at,
+            finished_at=run.finished_at,
+            error=run.error,
+            archived=run.archived_at is not None or hidden is not None,
+            connection=run.server.get("connection"),
+            url=run.server.get("url") or None,
+        )
+        for run, counted, dataset, hidden, recipe, sha256 in session.execute(query).all()
+        for counts in (_stored(counted) or latest_funnel(session, run.id),)
+    ]
+
+
 def latest_funnel(session: Session, run_id: int) -> Funnel:
     """The funnel of a run: at most MAX_ROUNDS counts old while it is at work, else of now."""
-    found = _noted(session, run_id, MAX_ROUNDS)
-    return funnel(session, run_id) if found is None else found
+    return _noted(session, run_id, MAX_ROUNDS) or exact_funnel(session, run_id)
+
+
+def exact_funnel(session: Session, run_id: int) -> Funnel:
+    """The funnel of a run as it is now: what is stored of one without workers, else counted."""
+    kept = session.scalar(select(Run.counted).where(Run.id == run_id))
+    return _stored(kept) or funnel(session, run_id)
+
+
+def _stored(counted: str | None) -> Funnel | None:
+    return None if counted is None else Funnel(**json.loads(counted)["funnel"])
 
 
 def shared_funnel(session: Session, run_id: int, owner: str) -> Funnel:
@@ -39,15 +101,13 @@ def shared_funnel(session: Session, run_id: int, owner: str) -> Funnel:
     found = _noted(session, run_id, MAX_ROUNDS if first != owner else 1)
     if found is not None:
         return found
-    began = time.monotonic()
-    counted = funnel(session, run_id)
-    noted = json.dumps({"seconds": time.monotonic() - began, "funnel": vars(counted)})
+    noted = counted_now(session, run_id)
     session.execute(
         update(RunWorker)
         .where(RunWorker.owner == owner, RunWorker.ended_at.is_(None))
         .values(counted=noted, counted_at=now)
     )
-    return counted
+    return Funnel(**json.loads(noted)["funnel"])
 
 
 def _noted(session: Session, run_id: int, rounds: int) -> Funnel | None:

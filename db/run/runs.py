@@ -4,12 +4,14 @@
 group that ended there or later. Spending is stored in the transaction that stores the calls.
 """
 
+import json
 import random
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Select, func, insert, literal, select, true, update
+from sqlalchemy import ColumnElement, Select, exists, func, insert, literal, select, true, update
 from sqlalchemy.orm import Session
 
 from db.corpus.datasets import require_active
@@ -17,7 +19,7 @@ from db.errors import BadInput, NotFound, Refused
 from db.events import record_event
 from db.rows import Row
 from db.shape import Shape, shape_in
-from db.tables import Dataset, Group, Pair, Recipe, Run, SlotText, utc_now
+from db.tables import Dataset, Group, Pair, Recipe, Run, RunWorker, SlotText, utc_now
 
 MAX_IDS_PER_STATEMENT = 10_000  # SQLite allows 32,766 bound values in one statement
 
@@ -172,6 +174,7 @@ def create_run(
             "import some with `datasets import NAME pairs=FILE`",
             code="dataset_without_pairs",
         )
+    keep_count(session, run.id)
     return run
 
 
@@ -262,74 +265,6 @@ def choose_run(session: Session, dataset_id: int, run_id: int | None) -> Run:
     return run
 
 
-def list_runs(
-    session: Session,
-    dataset_id: int | None = None,
-    *,
-    run_id: int | None = None,
-    archived: bool = False,
-) -> list[RunSummary]:
-    """Runs, newest first, of all datasets or of one, or one run; only their groups are counted.
-    With `archived` the archived ones, too.
-
-    A run is archived with its dataset.
-    """
-    counted = select(
-        Group.run_id,
-        func.count().label("pairs"),
-        func.count().filter(Group.verdict == "kept").label("kept"),
-        func.count().filter(Group.verdict == "dropped").label("dropped"),
-    ).group_by(Group.run_id)
-    if run_id is not None:
-        counted = counted.where(Group.run_id == run_id)
-    elif dataset_id is not None:
-        counted = counted.where(
-            Group.run_id.in_(select(Run.id).where(Run.dataset_id == dataset_id))
-        )
-    verdicts = counted.subquery()
-    query = (
-        select(Run, Dataset.name, Dataset.archived_at, Recipe.name, Recipe.sha256, *verdicts.c[1:])
-        .join(Dataset, Dataset.id == Run.dataset_id)
-        .join(Recipe, Recipe.id == Run.recipe_id)
-        .outerjoin(verdicts, verdicts.c.run_id == Run.id)
-        .order_by(Run.id.desc())
-    )
-    if dataset_id is not None:
-        query = query.where(Run.dataset_id == dataset_id)
-    if run_id is not None:
-        query = query.where(Run.id == run_id)
-    if not archived:
-        query = query.where(Run.archived_at.is_(None), Dataset.archived_at.is_(None))
-    return [
-        RunSummary(
-            id=run.id,
-            name=f"run {run.id}",
-            dataset_id=run.dataset_id,
-            dataset=dataset,
-            recipe=recipe,
-            recipe_sha256=sha256,
-            recipe_version=run.recipe_version,
-            provider=run.provider,
-            offline=run.offline,
-            status=run.status,
-            verdict_version=run.verdict_version,
-            pairs=pairs or 0,
-            kept=kept or 0,
-            dropped=dropped or 0,
-            spent_usd=run.spent_usd,
-            budget_usd=run.budget_usd,
-            created_by=run.created_by,
-            created_at=run.created_at,
-            finished_at=run.finished_at,
-            error=run.error,
-            archived=run.archived_at is not None or hidden is not None,
-            connection=run.server.get("connection"),
-            url=run.server.get("url") or None,
-        )
-        for run, dataset, hidden, recipe, sha256, pairs, kept, dropped in session.execute(query)
-    ]
-
-
 def run_ids(session: Session, dataset_id: int) -> list[int]:
     """The ids of a dataset's runs, newest first, archived ones too; nothing is counted."""
     query = select(Run.id).where(Run.dataset_id == dataset_id)
@@ -368,6 +303,26 @@ def funnel(session: Session, run_id: int, of: ColumnElement[bool] | None = None)
         kept=kept,
         dropped=dict(sorted(dropped.items(), key=lambda pair: (-pair[1], pair[0]))),
     )
+
+
+def counted_now(session: Session, run_id: int) -> str:
+    """The funnel in JSON, as it is stored, and how many seconds the count took."""
+    began = time.monotonic()
+    found = funnel(session, run_id)
+    return json.dumps({"seconds": time.monotonic() - began, "funnel": vars(found)})
+
+
+def keep_count(session: Session, run_id: int) -> None:
+    """Store the funnel of a run at which no worker is, so that a list of runs counts no groups.
+
+    For whatever changes its groups then; the first worker takes the count over. Does not commit.
+    """
+    # a worker that starts or leaves meanwhile comes before or after this
+    session.execute(select(Run.id).where(Run.id == run_id).with_for_update(key_share=True))
+    of_run = RunWorker.run_id == run_id, RunWorker.ended_at.is_(None)
+    is_at_work = session.scalar(select(exists().where(*of_run)))
+    counted = None if is_at_work else counted_now(session, run_id)
+    session.execute(update(Run).where(Run.id == run_id).values(counted=counted))
 
 
 def drop_reasons(session: Session, run_id: int) -> list[str]:

@@ -30,7 +30,7 @@ from sqlalchemy.orm import Session, aliased
 from db.errors import NotFound, Refused
 from db.requests import Request, option
 from db.rows import Row
-from db.run.runs import drop_reasons, get_run, outcomes, require_active_run, shape_of
+from db.run.runs import drop_reasons, get_run, keep_count, outcomes, require_active_run, shape_of
 from db.shape import INSTEAD, STANDS_IN, TAKEN_OUT, Shape, text_name
 from db.store.bulk import insert_rows
 from db.tables import (
@@ -363,6 +363,7 @@ def use_version(session: Session, run_id: int, number: int) -> None:
     _use_texts(session, shape_of(session, run_id), version)
     session.expire_all()
     version.used_at = utc_now()
+    keep_count(session, run_id)
     get_run(session, run_id).verdict_version = number
     session.flush()
 

@@ -33,6 +33,7 @@ from db.clock import silent_since, store_now
 from db.machine import is_dead
 from db.patience import clock_time, known_absence
 from db.run.group_queue import lease_owners, release_groups
+from db.run.runs import keep_count
 from db.tables import Run, RunWorker, utc_now
 
 DEAD_AFTER_SECONDS = 45.0
@@ -169,11 +170,26 @@ class Share:
 
 
 def add_worker(session: Session, run_id: int, owner: str) -> None:
-    """Register a worker that starts, unless it is. Does not commit."""
+    """Register a worker that starts, unless it is. Does not commit.
+
+    The count that was kept of the run is its own to renew.
+    """
     if session.scalar(select(RunWorker.id).where(RunWorker.owner == owner)) is None:
-        now = store_now(session)
-        session.add(RunWorker(run_id=run_id, owner=owner, heartbeat_at=now))
+        counted, now = _take_count(session, run_id), store_now(session)
+        at = None if counted is None else now
+        noted = RunWorker(
+            run_id=run_id, owner=owner, heartbeat_at=now, counted=counted, counted_at=at
+        )
+        session.add(noted)
         session.flush()
+
+
+def _take_count(session: Session, run_id: int) -> str | None:
+    """The count that is kept of a run while no worker is at it; from here on none is kept."""
+    run = select(Run.counted).where(Run.id == run_id).with_for_update(key_share=True)
+    counted = session.scalar(run)
+    session.execute(update(Run).where(Run.id == run_id).values(counted=None))
+    return counted
 
 
 def rejoin(session: Session, owner: str, account: Account) -> None:
@@ -181,11 +197,11 @@ def rejoin(session: Session, owner: str, account: Account) -> None:
 
     It holds what it spent and reserved, which was counted all along, and nothing more.
     """
-    session.execute(
-        update(RunWorker)
-        .where(RunWorker.owner == owner)
-        .values(ended_at=None, heartbeat_at=store_now(session))
-    )
+    now = store_now(session)
+    back = update(RunWorker).where(RunWorker.owner == owner)
+    values = {"ended_at": None, "heartbeat_at": now}
+    run_id = session.scalars(back.values(values).returning(RunWorker.run_id)).one()
+    _take_count(session, run_id)
     store_account(session, owner, replace(account, leased_usd=account.taken_usd))
 
 
@@ -510,9 +526,10 @@ def take_over(session: Session, run_id: int, owner: str) -> list[str]:
 def leave(session: Session, run_id: int, owner: str) -> None:
     """Release the groups that a worker still holds, and end it: it has no call in flight.
 
-    Does not commit.
+    The last one leaves the run's count behind. Does not commit.
     """
     release_groups(session, run_id, [owner])
     nothing = {"reserved_usd": 0.0, "in_flight": 0}
     session.execute(update(RunWorker).where(RunWorker.owner == owner).values(nothing))
     end_workers(session, [owner])
+    keep_count(session, run_id)

@@ -13,7 +13,6 @@ upgrade waits: a process that was started before an upgrade writes nothing after
 """
 
 import os
-import re
 import sqlite3
 import sys
 import threading
@@ -217,13 +216,6 @@ def _configure_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
     cursor.close()
 
 
-# of the server (28P01, 28000, 3D000) and of libpq, which has no code of a failed connection
-SIGN_IN_REFUSED = re.compile(
-    r"authentication failed|no password supplied|no pg_hba\.conf entry|"
-    r"(role|database) \".*\" does not exist|is not permitted to log in"
-)
-
-
 def _translate_connection_error(url: URL, context: ExceptionContext) -> None:
     """Translate a failed first connection, and a store that nobody may write, into an InfError.
 
@@ -246,7 +238,7 @@ def _translate_connection_error(url: URL, context: ExceptionContext) -> None:
     if is_first and isinstance(context.sqlalchemy_exception, OperationalError):
         # not the context's engine: there is none where a pooled connection is opened anew
         place = url.render_as_string(hide_password=True)
-        if SIGN_IN_REFUSED.search(str(context.original_exception)):
+        if not code and _refuses_sign_in(context.original_exception):
             raise InfError(
                 f"the store {place} refuses the sign-in ({context.original_exception})",
                 "check the role, the password and the database that INF_DATABASE_URL names",
@@ -263,6 +255,12 @@ def _translate_connection_error(url: URL, context: ExceptionContext) -> None:
             since=since,
             until=until,
         ) from context.original_exception
+
+
+def _refuses_sign_in(error: BaseException) -> bool:
+    from db.store.sign_in import is_refused  # a process of SQLite does not load psycopg
+
+    return is_refused(error)
 
 
 def _let_server_notice(connection: Any, _: object) -> None:

@@ -173,6 +173,7 @@ class Run(Base, kw_only=True):
     for a built-in recipe and one of a folder.
     `preview`: it was made to look at its few groups; it is archived from the beginning.
     `concurrency` and the limits per minute are of all its workers together.
+    `counted`: its funnel in JSON; NULL while a worker is at it (`db.run.progress`).
     """
 
     __tablename__ = "run"
@@ -207,6 +208,7 @@ class Run(Base, kw_only=True):
     verdict_version: Mapped[int] = mapped_column(default=1, server_default="1")
     recipe_version: Mapped[int | None] = mapped_column(default=None)
     preview: Mapped[bool] = mapped_column(default=False, server_default=false())
+    counted: Mapped[str | None] = mapped_column(default=None)
     created_by: Mapped[str] = mapped_column(default="")
     archived_at: Mapped[datetime | None] = mapped_column(default=None)
     created_at: Mapped[datetime] = created()

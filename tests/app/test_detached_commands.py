@@ -1,14 +1,16 @@
 """`--detach` of restore, study create and hub pull, and of the workers of a run."""
 
+import json
 import os
 import signal
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import count_rows, run_job_here
+from conftest import Ran, count_rows, run_job_here
 from curation_runs import add_dataset, offline_run, wait_for
 from openai_server import Server
 from sqlalchemy import delete, func, select
@@ -21,6 +23,7 @@ from app.jobs.supervisor import slots, supervise
 from db.events import list_events
 from db.jobs import jobs
 from db.run.runs import funnel, get_run
+from db.run.workers import add_worker
 from db.store.backup import greatest_job_id, write_backup
 from db.store.store import Store
 from db.tables import Job, RunWorker
@@ -280,6 +283,26 @@ def test_the_workers_of_a_run_are_jobs_of_their_own(sqlite_store: Store, queue_o
         {"run_id": 1, "workers": 2, "joins": True},
         {"run_id": 1, "joins": True},
     ]
+
+
+def test_a_launch_reports_the_workers_that_its_concurrency_leaves_idle(
+    sqlite_store: Store, queue_only: None, inf: Callable[..., Ran], capsys: Any
+) -> None:
+    """Queued, joined and in the foreground, in text and in JSON."""
+    add_dataset(sqlite_store, pairs=3)
+    start = ("runs", "create", "small", "--provider", "offline", "--concurrency", 2, "--workers")
+    assert detached(*start, 3, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["idle"].startswith("1 of 3 workers idle")
+    assert detached(*start, 2, "--json") == 0
+    assert "idle" not in json.loads(capsys.readouterr().out)
+    with sqlite_store.write() as session:
+        for owner in ("one", "two"):
+            add_worker(session, 2, owner)
+        session.commit()
+    assert detached("runs", "join", 2) == 0
+    assert "1 of 3 workers idle" in capsys.readouterr().out
+    assert "1 of 3 workers idle" in inf(*start, 3).out
+    assert json.loads(inf(*start, 3, "--json").out)["idle"].startswith("1 of 3 workers idle")
 
 
 def silence(store: Store, job_id: int) -> None:

@@ -11,8 +11,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +105,36 @@ def test_a_process_that_is_killed_is_a_lost_job(toys: Store) -> None:
     with pytest.raises(InfError, match="ended with status -9"):
         launching.run_in_foreground(toys, "curate", {"ending": "killed"}, actor=owner("me"))
     assert status(toys, 1) == "lost"
+
+
+@pytest.mark.parametrize("dies", ["once", "always"])
+def test_the_first_of_several_workers_is_replaced_in_the_foreground_too(
+    toys: Store, monkeypatch: pytest.MonkeyPatch, dies: str
+) -> None:
+    """None of them is special: one that dies again and again fails as they do."""
+    config = {"workers": 2} | ({"steps": 30} if dies == "once" else {"ending": "killed"})
+    killed: list[int] = []
+
+    def kill(job: Job) -> None:
+        if dies == "once" and job.pid and job.message and not killed:
+            killed.append(job.pid)
+            os.kill(job.pid, signal.SIGKILL)
+
+    with ThreadPoolExecutor(1) as pool:
+        supervised = partial(pool.submit, supervise, idle_seconds=3.0, places=slots(gpus=[]))
+        monkeypatch.setattr(supervisors, "ensure_taken", lambda store, _: supervised(store))
+        wait = partial(
+            launching.run_in_foreground, toys, "curate", config, actor=owner("me"), watch=kill
+        )
+        if dies == "once":
+            job = wait()
+            assert (job.status, job.attempt, len(killed)) == ("done", 2, 1)
+            assert job.result is not None and job.result["counted"] == 30
+        else:
+            with pytest.raises(InfError) as ended:
+                wait()
+            assert ended.value.code == "job_keeps_dying"
+    assert status(toys, 2) == ("done" if dies == "once" else "failed")
 
 
 def test_a_cancelled_job_stops_between_two_steps(toys: Store) -> None:

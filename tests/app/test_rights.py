@@ -44,7 +44,8 @@ from db.release.releases import get_release
 from db.review.queue import show_verdicts
 from db.review.reviews import reject_group
 from db.run.group_detail import get_group
-from db.run.runs import list_runs, stop_run
+from db.run.progress import list_runs
+from db.run.runs import stop_run
 from db.store import schema, scope
 from db.store.store import Store, open_store
 from db.study.blind_adjudication import ids_to_adjudicate

@@ -23,7 +23,8 @@ from db.jobs.jobs import list_jobs, metric_series
 from db.outcome.position_bias import position_bias
 from db.run.group_detail import get_group
 from db.run.group_queue import ClaimedGroup, DoneGroup, claim_groups, finish_groups, release_groups
-from db.run.runs import ANSWERS, STAGES, funnel, get_run, latest_run, list_runs
+from db.run.progress import list_runs
+from db.run.runs import ANSWERS, STAGES, funnel, get_run, latest_run
 from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Call, Group, Judgment, Pair, Passage, Run

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from conftest import count_rows
+from curation_runs import group_reads
 from exporting import export
 from hub_server import Repo, hub_server
 from records_world import make_run
@@ -15,6 +16,7 @@ from study_world import sampled_study
 from curation.importing.groups import import_groups
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput, BadRows
+from db.run.progress import list_runs
 from db.run.runs import funnel, latest_run
 from db.shape import INF_IR
 from db.store.store import Store
@@ -38,6 +40,8 @@ def test_published_groups_become_a_run_and_again_adds_nothing(store: Store, tmp_
     assert (first.imported, first.unchanged) == (5, 0)
     again = import_groups(store, **options, shape=INF_IR)
     assert (again.run_id, again.imported, again.unchanged) == (first.run_id, 0, 5)
+    with group_reads(store) as reads, store.read() as session:
+        assert [(run.pairs, run.kept) for run in list_runs(session)] == [(5, 5)] and not reads
     with store.read() as session:
         told = funnel(session, first.run_id)
         assert (told.pairs, told.kept, told.generated) == (5, 5, 5)

@@ -6,16 +6,17 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
-from curation_runs import add_dataset, run_curation
+from curation_runs import add_dataset, group_reads, run_curation
 from sqlalchemy import event, select, update
 
 from curation.run.starting import resume_run, start_run
-from db.run import progress
-from db.run.progress import latest_funnel, shared_funnel
+from db.run import progress, runs
+from db.run.progress import latest_funnel, list_runs, shared_funnel
 from db.run.runs import STAGES, funnel, set_run_status
-from db.run.workers import add_worker, end_workers
+from db.run.versions import DecidedGroup, add_version, use_version
+from db.run.workers import add_worker, end_workers, leave
 from db.store.store import Store
-from db.tables import Group, RunWorker, utc_now
+from db.tables import Group, Run, RunWorker, utc_now
 
 PAIRS = 12
 
@@ -80,8 +81,9 @@ def test_a_slow_count_is_made_less_often(
     store: Store, run_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moments = iter([0.0, 6.0])
+    age(store, 1000)  # what was kept as the run was created
     with monkeypatch.context() as slow, store.write() as session:
-        slow.setattr(progress.time, "monotonic", lambda: next(moments))
+        slow.setattr(runs.time, "monotonic", lambda: next(moments))
         shared_funnel(session, run_id, "first")
         session.commit()
     for seconds, expected in ((progress.SHARE * 6 - 5, 0), (progress.SHARE * 6 + 5, 1)):
@@ -152,3 +154,70 @@ def test_a_run_that_ended_or_is_resumed_is_counted_in_full(sqlite_store: Store) 
             resume_run(session, ended, retry=next(iter(found.dropped)))
         set_run_status(session, ended, "running")
         assert latest_funnel(session, ended) == funnel(session, ended)
+
+
+def listed(store: Store, run_id: int) -> tuple[int, int, int]:
+    """Pairs, kept and dropped of a run as a list has them, which must read no group."""
+    with group_reads(store) as reads, store.read() as session:
+        (found,) = [each for each in list_runs(session) if each.id == run_id]
+        assert latest_funnel(session, run_id).pairs == found.pairs
+    assert not reads
+    return found.pairs, found.kept, found.dropped
+
+
+def test_a_list_of_runs_reads_no_group_and_is_exact_at_every_end(store: Store) -> None:
+    def exact(run_id: int) -> tuple[int, int, int]:
+        with store.read() as session:
+            now = funnel(session, run_id)
+        return now.pairs, now.kept, sum(now.dropped.values())
+
+    add_dataset(store, pairs=PAIRS)
+    with store.write() as session:
+        created = start_run(session, dataset="small", provider="offline").id
+        session.commit()
+    assert listed(store, created) == (PAIRS, 0, 0) == exact(created)
+    ended = run_curation(store, dataset="small", provider="offline")["run_id"]
+    assert listed(store, ended) == exact(ended) and sum(exact(ended)[1:]) == PAIRS
+    with store.write() as session:  # dropped ones are tried again
+        first = session.scalars(select(Group.id).where(Group.run_id == ended)).first()
+        lost = {"verdict": "dropped", "drop_reason": "server_error"}
+        session.execute(update(Group).where(Group.id == first).values(**lost))
+        resume_run(session, ended, retry="server_error")
+        session.commit()
+    assert listed(store, ended) == exact(ended) and sum(exact(ended)[1:]) == PAIRS - 1
+    with store.write() as session:
+        set_run_status(session, ended, "running")
+        for owner in ("first", "second"):
+            add_worker(session, ended, owner)
+        session.commit()
+    assert listed(store, ended) == exact(ended), "what was known passes to the first worker"
+    for owner in ("first", "second"):
+        with store.write() as session:
+            waiting = Group.run_id == ended, Group.state == "waiting"
+            session.execute(update(Group).where(*waiting).values(state="done", verdict="kept"))
+            set_run_status(session, ended, "paused")
+            leave(session, ended, owner)
+            session.commit()
+    assert listed(store, ended) == exact(ended) and sum(exact(ended)[1:]) == PAIRS
+
+
+def test_verdicts_decided_again_are_counted_once(store: Store) -> None:
+    add_dataset(store, pairs=PAIRS)
+    run_id = run_curation(store, dataset="small", provider="offline")["run_id"]
+    with store.write() as session:
+        finished = session.scalars(select(Run.finished_at).where(Run.id == run_id)).one()
+        ids = session.scalars(select(Group.id).where(Group.run_id == run_id)).all()
+        reasons = ["judge_label"] * 5 + [None] * (PAIRS - 5)
+        decided = [DecidedGroup(*each, None, {}) for each in zip(ids, reasons, strict=True)]
+        version = add_version(
+            session,
+            run_id,
+            decided,
+            settings=["x"],
+            expected={},
+            created_by="",
+            finished_at=finished,
+        )
+        use_version(session, run_id, version.number)
+        session.commit()
+    assert listed(store, run_id) == (PAIRS, PAIRS - 5, 5)

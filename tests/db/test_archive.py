@@ -25,7 +25,8 @@ from db.jobs import jobs
 from db.outcome.overview import overview
 from db.people.rights import ALL_RIGHTS, Rights
 from db.review.reviews import approve_group
-from db.run.runs import begin_run, choose_run, create_run, latest_run, list_runs, reopen_run
+from db.run.progress import list_runs
+from db.run.runs import begin_run, choose_run, create_run, latest_run, reopen_run
 from db.store.backup import read_manifest, restore_backup
 from db.store.store import Store
 from db.tables import (

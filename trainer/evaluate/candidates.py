@@ -14,7 +14,6 @@ from analysis.text.bm25 import convention_of, tokens_of
 from db.jobs.runner import JobHandle
 from db.outcome.checkpoints import checkpoint_at
 from db.outcome.evaluations import record_evaluation
-from db.store.store import Store
 from trainer.evaluate.benchmarks import Benchmark
 from trainer.evaluate.intervals import about_questions, following_means
 from trainer.evaluate.request import EvaluationStart
@@ -135,7 +134,7 @@ def score_candidate(
                 benchmark,
                 progress=progress,
                 check=handle.check,
-                caches=_caches(handle.store, candidate, model),
+                caches=_caches(handle, candidate, model),
                 paraphrases=paraphrases,
             )
     record = _record(wanted, candidate, scorer, benchmark, content, depth, paraphrases, held_out)
@@ -244,13 +243,14 @@ def _precision(model: "SentenceTransformer | EmbeddingServer") -> AbstractContex
 
 
 def _caches(
-    store: Store, candidate: Candidate, model: "SentenceTransformer | EmbeddingServer"
+    handle: JobHandle, candidate: Candidate, model: "SentenceTransformer | EmbeddingServer"
 ) -> Caches:
     """Kept vectors of the queries and of the documents."""
     if isinstance(model, EmbeddingServer):
-        return caches_of(store, f"{candidate.name} at {model.url}", model)
-    known = identity_of(candidate.name, candidate.base_of) + reading_of(model)
-    return caches_of(store, known, model)
+        known = f"{candidate.name} at {model.url}"
+    else:
+        known = identity_of(candidate.name, candidate.base_of) + reading_of(model)
+    return caches_of(handle.store, known, model, handle.patiently)
 
 
 def _prepare(

@@ -18,6 +18,7 @@ from analysis.embed.chat_template import reading_of
 from analysis.embed.embedding import model_identity
 from db.corpus.datasets import text_sha256
 from db.corpus.embeddings import cached_vectors, store_vectors
+from db.patience import Patiently
 from db.store.store import Store
 from trainer.settings.settings import TrainSettings
 
@@ -39,35 +40,57 @@ PREPARED_BY = (
 class VectorCache:
     """The kept vectors of one model, for one kind of text (queries or documents)."""
 
-    def __init__(self, store: Store, model: str, kind: str, prefix: str) -> None:
+    def __init__(
+        self,
+        store: Store,
+        model: str,
+        kind: str,
+        prefix: str,
+        patiently: Patiently = lambda work: work(),
+    ) -> None:
+        """patiently: how reads and writes wait for a store that is away."""
         self.store, self.model = store, f"evaluated {model} as {kind} after {prefix!r}"
+        self.patiently = patiently
 
     def read(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
         """The vectors there are, by text."""
         if len(texts) > MAX_TEXTS:
             return {}
         keys = {text_sha256(text): text for text in texts}
-        with self.store.read() as session:
-            found = cached_vectors(session, self.model, list(keys))
+
+        def read() -> dict[str, np.ndarray]:
+            with self.store.read() as session:
+                return cached_vectors(session, self.model, list(keys))
+
+        found = self.patiently(read)
         return {keys[key]: vector for key, vector in found.items()}
 
     def keep(self, texts: Sequence[str], vectors: np.ndarray, of: int) -> None:
         """Keep some of the `of` texts' vectors; commits."""
         if of > MAX_TEXTS:
             return
-        with self.store.write() as session:
-            store_vectors(session, self.model, [text_sha256(text) for text in texts], vectors)
-            session.commit()
+
+        def keep() -> None:
+            with self.store.write() as session:
+                store_vectors(session, self.model, [text_sha256(text) for text in texts], vectors)
+                session.commit()
+
+        self.patiently(keep)
 
 
 Caches = tuple[VectorCache | None, VectorCache | None]  # of queries, of documents
 
 
-def caches_of(store: Store, known: str, model: "SentenceTransformer | EmbeddingServer") -> Caches:
+def caches_of(
+    store: Store,
+    known: str,
+    model: "SentenceTransformer | EmbeddingServer",
+    patiently: Patiently,
+) -> Caches:
     """(of queries, of documents) of the model that is known so, after its prompts."""
     kinds = ("query", "document")
     query, document = (
-        VectorCache(store, known, kind, model.prompts.get(kind) or "") for kind in kinds
+        VectorCache(store, known, kind, model.prompts.get(kind) or "", patiently) for kind in kinds
     )
     return query, document
 
@@ -82,7 +105,10 @@ def identity_of(name: str, prepared: TrainSettings | None = None) -> str:
 
 
 def base_caches(
-    store: Store, settings: TrainSettings, model: "SentenceTransformer"
+    store: Store,
+    settings: TrainSettings,
+    model: "SentenceTransformer",
+    patiently: Patiently = lambda work: work(),
 ) -> Caches | None:
     """Kept vectors of a training's base model, as its evaluation reads and writes them.
 
@@ -93,4 +119,4 @@ def base_caches(
     if model.device.type == "cuda" or settings.fsdp == "on":
         return None
     known = identity_of(settings.base_model, settings) + reading_of(model)
-    return caches_of(store, known, model)
+    return caches_of(store, known, model, patiently)

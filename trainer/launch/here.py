@@ -43,8 +43,7 @@ def train(handle: JobHandle) -> dict[str, Any]:
         if not memory:
             if processes.is_first:
                 here(folders.work)  # where another machine began
-            plan = partial(plan_groups, handle.store, wanted.release, settings)
-            groups = handle.patiently(plan)
+            groups = _groups(handle, wanted, settings)
             memory = _train(handle, processes, settings, groups, folders)
     result = handle.patiently(
         lambda: record_training(handle.store, handle.id, settings, memory, folders.out)
@@ -60,7 +59,7 @@ def estimate(handle: JobHandle, wanted: TrainStart) -> dict[str, Any]:
     from trainer.launch.estimate import measure_training
 
     settings = plan_settings(wanted, wanted.processes)
-    groups = plan_groups(handle.store, wanted.release, settings)
+    groups = _groups(handle, wanted, settings)
     handle.report(0, None, "loading the model")
     model = load_backbone(settings)
     handle.report(0, None, "measuring a few steps")
@@ -69,9 +68,13 @@ def estimate(handle: JobHandle, wanted: TrainStart) -> dict[str, Any]:
         settings,
         groups,
         check=handle.check,
-        caches_of_base=lambda base: base_caches(handle.store, settings, base),
+        caches_of_base=lambda base: base_caches(handle.store, settings, base, handle.patiently),
     )
     return {"estimate": found}
+
+
+def _groups(handle: JobHandle, wanted: TrainStart, settings: TrainSettings) -> Groups:
+    return handle.patiently(partial(plan_groups, handle.store, wanted.release, settings))
 
 
 def _train(
@@ -101,9 +104,7 @@ def _train(
         settings,
         groups,
         check=handle.check,
-        caches_of_base=lambda base: handle.patiently(
-            lambda: base_caches(handle.store, settings, base)
-        ),
+        caches_of_base=lambda base: base_caches(handle.store, settings, base, handle.patiently),
     )
     if scores.benchmark:
         handle.show(probes=scores.shown_probes())
@@ -172,7 +173,7 @@ def base_pool(
 
     In float32 whatever the training computes in: they stand for an index that the base has made.
     """
-    caches = base_caches(handle.store, settings, model)
+    caches = base_caches(handle.store, settings, model, handle.patiently)
     return pool_passages(
         groups.training,
         settings.parsed_template,

@@ -45,7 +45,8 @@ def _ended(result: Result) -> str:
     run_id = result["run_id"]
     if "kept" not in result:
         job = result["job_id"]
-        return f"run {run_id} is queued as job {job}: follow it with `inf jobs show {job}`"
+        queued = f"run {run_id} is queued as job {job}: follow it with `inf jobs show {job}`"
+        return "\n".join([queued, *filter(None, [result.get("idle")])])
     label = "offline (rules and an embedding model)" if result["offline"] else result["provider"]
     facts: list[tuple[str, object]] = [
         ("run", run_id),
@@ -55,6 +56,8 @@ def _ended(result: Result) -> str:
         *_verdicts(result["kept"], result["dropped"]),
         ("calls", _calls(result["calls"])),
     ]
+    if idle := result.get("idle"):
+        facts.append(("workers", idle))
     if result["spent_usd"]:
         facts.append(("spent", f"{result['spent_usd']:.4f} USD"))
     if result["unpriced"]:
@@ -174,13 +177,16 @@ def _ask_for_prices(actor: Actor, wanted: RunStart) -> None:
 
 
 def _showing_reuse(work: Launch[Result]) -> Launch[Result]:
-    """Work on the run, or queue it; how many of its answers are stored is shown before."""
+    """Work on the run, or queue it; how many of its answers are stored is shown before, and how
+    many of its workers are idle is part of the result."""
 
     def launch_run(actor: Actor, kind: str, request: Request) -> Result:
         assert isinstance(request, RunWork)
         if not request.joins and (message := operations.reuse(actor, request.run_id)):
             click.echo(in_commands(message), err=True)
-        return work(actor, kind, request) | {"run_id": request.run_id}
+        idle = operations.idle(actor, request)
+        result = work(actor, kind, request) | {"run_id": request.run_id}
+        return result | {"idle": idle} if idle else result
 
     return launch_run
 

@@ -46,7 +46,8 @@ from db.events import record_event
 from db.home import temporary_folder
 from db.people import recruiting
 from db.rows import Json, Listed, Row
-from db.run.runs import RunSummary, get_run, list_runs
+from db.run.progress import list_runs
+from db.run.runs import RunSummary, get_run
 from db.study import adjudication, examples, quality, studies
 from db.study.gold_items import sample_gold_items
 from db.study.quality import JudgeRow

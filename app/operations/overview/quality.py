@@ -26,7 +26,8 @@ from db.outcome.checkpoints import list_checkpoints
 from db.outcome.evaluations import Scored, get_evaluation, newest_scores
 from db.outcome.independence import validators_of
 from db.outcome.overview import KeptGroups, kept_groups
-from db.run.runs import Funnel, RunSummary, funnel, list_runs
+from db.run.progress import list_runs
+from db.run.runs import Funnel, RunSummary, funnel
 from db.store.store import open_store
 from db.study.judgments import judgment_state
 from db.study.quality import flagged_people

@@ -35,7 +35,7 @@ from db.run.comparison import (
     differing_settings,
     shared_funnels,
 )
-from db.run.progress import latest_funnel
+from db.run.progress import latest_funnel, list_runs
 from db.run.runs import (
     ANSWERS,
     STAGES,
@@ -43,7 +43,6 @@ from db.run.runs import (
     Outcomes,
     RunSummary,
     get_run,
-    list_runs,
     outcomes,
     shape_and_judging,
 )

@@ -17,7 +17,8 @@ from db.patience import known_absence
 from db.people.accounts import has_accounts
 from db.review.queue import QueueFilter, count_matching
 from db.rows import Row
-from db.run.runs import RunSummary, list_runs
+from db.run.progress import list_runs
+from db.run.runs import RunSummary
 from db.store import schema
 from db.store.revision import head
 from db.store.store import open_store
