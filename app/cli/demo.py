@@ -205,7 +205,7 @@ def _recorded_training() -> tuple[Step, Step]:
             lambda found: found.base_evaluated,
             lambda found: (
                 f"evaluations create --model {DEFAULT_MODEL} --release {found.release_id} "
-                f"--held-out-groups all --held-out-judge {JUDGE}"
+                f"--held-out 0.2 --held-out-groups all --held-out-judge {JUDGE}"
             ),
             needs=LIGHT,
         ),
