@@ -120,6 +120,7 @@ def test_what_needs_an_extra_ends_in_a_sentence_that_names_it(tmp_path: Path) ->
         done = inf(*words)
         assert done.returncode == 1, done.stdout + done.stderr
         assert "inf-studio[train]" in json.loads(done.stdout)["error"], done.stdout
+    assert "inf-studio[train]" in inf("gpu-check").stderr
 
 
 @pytest.mark.long
