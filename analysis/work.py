@@ -53,6 +53,7 @@ from analysis.text.near_duplicates import firsts_of
 from db.corpus.datasets import text_sha256
 from db.corpus.embeddings import cached_vectors
 from db.errors import BadInput
+from db.extras import require_modules
 from db.jobs.runner import JobHandle
 from db.outcome.analyses import find_analysis, get_analysis, store_analysis
 from db.tables import Analysis
@@ -123,6 +124,7 @@ def _map(handle: JobHandle) -> CoverageFound:
     sha256 = corpora_sha256(corpora, settings)
     if (known := _known(handle, CoverageFound, sha256)) is not None:
         return known
+    require_modules("umap")  # texts are embedded first, which takes minutes
     require_storable(corpora)
     keep = Parts(sha256, handle.check).keep
     vectors = _vectors(handle, corpora, model)

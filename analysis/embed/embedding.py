@@ -22,6 +22,7 @@ import hashlib
 import os
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
@@ -34,6 +35,7 @@ from analysis.embed.chat_template import (
 )
 from analysis.embed.encoder import BATCH, Encoder
 from analysis.embed.model_source import DEFAULT_MODEL, model_source
+from analysis.embed.plain_model import PlainModel
 from analysis.embed.server import PREFIX, EmbeddingServer, server_identity
 from analysis.files.shared import here
 from db.corpus.embeddings import cached_vectors, store_vectors
@@ -149,9 +151,23 @@ def encode(texts: Sequence[str], model: str = DEFAULT_MODEL) -> np.ndarray:
 
     `openai:MODEL` asks the server of `analysis.embed.server`.
     """
-    if model.startswith(PREFIX):
-        return EmbeddingServer(model).encode_document(texts, batch_size=BATCH)
+    plain = plain_model(model)
+    if plain is not None:
+        return plain.encode_document(texts, batch_size=BATCH)
     return encoder_of(model).encode(texts)
+
+
+def plain_model(name: str) -> PlainModel | None:
+    """The model where no SentenceTransformer computes it: behind a server, or the default one in an
+    install without PyTorch; None for any other."""
+    if name.startswith(PREFIX):
+        return EmbeddingServer(name)
+    is_light = name == DEFAULT_MODEL and find_spec("torch") is None
+    if not is_light or find_spec("onnxruntime") is None:
+        return None
+    from analysis.embed.onnx_encoder import OnnxEncoder
+
+    return OnnxEncoder()
 
 
 @lru_cache(maxsize=2)

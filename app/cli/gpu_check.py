@@ -6,6 +6,7 @@ import sys
 import click
 from click.shell_completion import CompletionItem
 
+from db.extras import require_modules
 from db.modules import run_module
 from trainer.check.gpu_check import options
 
@@ -26,5 +27,6 @@ class OfProgram(click.Command):
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def gpu_check(words: tuple[str, ...]) -> None:
     """Check and measure training on this machine: GPU or CPU, no network, no store."""
+    require_modules("torch")
     command = [sys.executable, *run_module("trainer.check.gpu_check"), *words]
     sys.exit(subprocess.run(command, check=False).returncode)

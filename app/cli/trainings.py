@@ -49,10 +49,13 @@ def _trained(result: Result) -> str:
     """What came of a training, from the result that its job stores."""
     if measured := result.get("estimate"):
         return f"{measured_text(measured)}\nnext: inf trainings create RELEASE"
-    model = result["checkpoint_id"]
+    model, recorded = result.get("checkpoint_id"), result.get("recorded")
+    of_model = [("recorded", recorded)]
+    if recorded is None:
+        offline = {True: "yes", False: "no", None: "unknown"}[result["offline"]]
+        of_model = [("checkpoint", f"{model} in {result['path']}"), ("made offline", offline)]
     facts = lines(
-        ("checkpoint", f"{model} in {result['path']}"),
-        ("made offline", {True: "yes", False: "no", None: "unknown"}[result["offline"]]),
+        *of_model,
         ("steps", result["steps"]),
         ("seconds", f"{result['seconds']:.0f}"),
         ("loss", f"{result['loss_first']:.4f} → {result['loss_last']:.4f}"),
@@ -64,7 +67,8 @@ def _trained(result: Result) -> str:
         if intervals := interval_rows(result):
             said += [sheet(map(vars, intervals)), HELD_OUT_INTERVALS]
         said += [f"note: {note}" for note in score_notes(result)]
-    return "\n".join([*said, f"next: inf models show {model}"])
+    then = "list" if recorded else f"show {model}"
+    return "\n".join([*said, f"next: inf models {then}"])
 
 
 def _score(value: float | None) -> str | None:

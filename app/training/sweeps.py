@@ -5,6 +5,7 @@ import streamlit as st
 from app.access.identity import Actor
 from app.kit.figure import draw_rows
 from app.operations import trainings
+from app.operations.overview.demo import RECORDED
 from app.operations.trainings import TrainingRow
 from app.text.numbers import counted
 from app.text.plain import plain
@@ -94,7 +95,8 @@ def job_name(row: TrainingRow) -> str:
     """
     if row.estimate:
         return f"job {row.id} · estimate · {row.objective}"
-    return f"job {row.id} · {row.objective} · seed {row.seed}"
+    recorded = " · recorded" if row.started_by == RECORDED else ""
+    return f"job {row.id} · {row.objective} · seed {row.seed}{recorded}"
 
 
 def draw_trainings(user: Actor, newest: list[TrainingRow]) -> None:

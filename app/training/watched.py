@@ -142,6 +142,8 @@ def _draw_scores(job: Job) -> None:
     rows = score_rows(job.result or {})
     if not rows:
         return
+    if recorded := (job.result or {}).get("recorded"):
+        st.info(plain(recorded), icon=":material/history:")
     intervals = interval_rows(job.result or {})
     held_out = (job.result or {}).get("held_out") or {}
     before, after = (held_out.get(when) or {} for when in ("before", "after"))

@@ -120,6 +120,7 @@ def test_what_needs_an_extra_ends_in_a_sentence_that_names_it(tmp_path: Path) ->
         done = inf(*words)
         assert done.returncode == 1, done.stdout + done.stderr
         assert "inf-studio[train]" in json.loads(done.stdout)["error"], done.stdout
+    assert "inf-studio[train]" in inf("gpu-check").stderr
 
 
 @pytest.mark.long
@@ -129,8 +130,9 @@ def test_a_demo_without_models_lists_what_it_leaves_out_before_it_starts_and_end
     done = run_blocked(tmp_path, "-m", "app.cli.main", "demo", "--no-serve")
     assert done.returncode == 0, done.stdout + done.stderr
     before, _, after = done.stdout.partition("[1/13] Import the demo set\n")
-    for number, title in ((9, "Train"), (10, "Evaluate"), (11, "Embed"), (13, "Coverage")):
+    for number, title in ((10, "Evaluate"), (11, "Embed"), (13, "Coverage")):
         assert f"[{number}/13] {title}" in before and f"[{number}/13]" not in after
+    assert "[9/13]" in after and "A recorded training" in after
     assert "UV_TORCH_BACKEND=cpu" in before and "pip install 'inf-studio[demo]'" in before
     assert "[8/13] Create a release" in after and "The demo is in" in after
 

@@ -12,6 +12,7 @@ from app.access.identity import owner
 from app.jobs import supervisors
 from app.jobs_page.curves import smoothed
 from app.operations import trainings as trainings_of
+from app.operations.overview.demo import store_recorded_training
 from app.training.actions import as_command, as_toml
 from app.training.form import MAIN
 from app.training.sweeps import job_name
@@ -476,3 +477,18 @@ def test_the_name_of_a_training_stays_the_same_while_it_runs(sqlite_store: Store
             session.commit()
         names.add(job_name(trainings_of.show(owner("ann"), 7)))
     assert names == {"job 7 · P,I:multi · seed 3"}
+
+
+def test_a_recorded_training_is_labelled_in_the_choice_and_above_its_scores(
+    sqlite_store: Store,
+) -> None:
+    fill(sqlite_store)
+    store_recorded_training(owner("test"))
+    at = open_page("train")
+    assert not at.exception
+    (training, *_) = trainings_of.list_some(owner("test")).data
+    assert training.checkpoint_id is None and job_name(training).endswith("recorded")
+    shown = trainings_of.show(owner("test"), training.id)
+    assert isinstance(shown.result, dict)
+    shown_above = [each.value.replace("\\", "") for each in at.info]
+    assert shown.result["recorded"] in shown_above, shown_above

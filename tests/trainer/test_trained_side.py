@@ -29,8 +29,8 @@ from trainer.loop.embedding_loss import columns_of
 from trainer.loop.fitting import make_loss, prepare_weights
 from trainer.loop.packing_check import make_collator
 from trainer.loop.precision import uses_bf16
-from trainer.model.backbone import load_backbone, load_model
-from trainer.model.doors import question_encoder, trained_part
+from trainer.model.backbone import load_backbone, load_model, question_encoder
+from trainer.model.doors import trained_part
 from trainer.settings.settings import TrainSettings, parse_settings, split_pairs
 from trainer.settings.template import INSTRUCTED
 

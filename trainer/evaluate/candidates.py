@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.embed.chat_template import reading_of
-from analysis.embed.server import PREFIX as OPENAI
+from analysis.embed.embedding import plain_model
+from analysis.embed.plain_model import PlainModel
 from analysis.embed.server import EmbeddingServer
 from analysis.text.bm25 import convention_of, tokens_of
 from db.jobs.runner import JobHandle
@@ -64,7 +65,7 @@ class Scorer:
     template: what its questions get.
     """
 
-    model: "SentenceTransformer | EmbeddingServer | None"
+    model: "SentenceTransformer | PlainModel | None"
     template: Template
     score_pairs: PairScorer | None = None
     run: RunFile | None = None
@@ -234,8 +235,8 @@ def _trained_on(candidate: Candidate) -> str | None:
     return str(candidate.memory["release"]["content_sha256"]) if candidate.memory else None
 
 
-def _precision(model: "SentenceTransformer | EmbeddingServer") -> AbstractContextManager[None]:
-    if isinstance(model, EmbeddingServer):
+def _precision(model: "SentenceTransformer | PlainModel") -> AbstractContextManager[None]:
+    if isinstance(model, PlainModel):
         return nullcontext()
     from trainer.evaluate.scoring import scoring_precision
 
@@ -243,25 +244,24 @@ def _precision(model: "SentenceTransformer | EmbeddingServer") -> AbstractContex
 
 
 def _caches(
-    handle: JobHandle, candidate: Candidate, model: "SentenceTransformer | EmbeddingServer"
+    handle: JobHandle, candidate: Candidate, model: "SentenceTransformer | PlainModel"
 ) -> Caches:
     """Kept vectors of the queries and of the documents."""
     if isinstance(model, EmbeddingServer):
         known = f"{candidate.name} at {model.url}"
     else:
-        known = identity_of(candidate.name, candidate.base_of) + reading_of(model)
+        known = identity_of(candidate.name, candidate.base_of)
+        known += "" if isinstance(model, PlainModel) else reading_of(model)
     return caches_of(handle.store, known, model, handle.patiently)
 
 
 def _prepare(
     wanted: EvaluationStart, candidate: Candidate
-) -> "tuple[SentenceTransformer | EmbeddingServer, Template]":
+) -> "tuple[SentenceTransformer | PlainModel, Template]":
     if candidate.base_of:
         return load_backbone(candidate.base_of), candidate.base_of.parsed_template
-    model = (
-        EmbeddingServer(candidate.name)
-        if candidate.name.startswith(OPENAI)
-        else load_model(candidate.name, remote_code=wanted.remote_code)
+    model = plain_model(candidate.name) or load_model(
+        candidate.name, remote_code=wanted.remote_code
     )
     if candidate.memory:
         return model, Template(candidate.memory["template"])

@@ -392,7 +392,7 @@ def _held_out(
         "fraction": wanted.held_out or defaults.held_out,
         "seed": defaults.held_out_seed if wanted.held_out_seed is None else wanted.held_out_seed,
         "choice": requested or defaults.held_out_groups,
-        "judge": defaults.held_out_judge,
+        "judge": wanted.held_out_judge or defaults.held_out_judge,
     }
     chosen_by = None
     notes = []
@@ -418,7 +418,9 @@ def _held_out(
             continue
         own = {key: candidate.memory["split"][key] for key in ("fraction", "seed")}
         own["choice"] = requested or candidate.memory["split"].get("choice", "kept")
-        own["judge"] = candidate.memory["settings"].get("held_out_judge", "")
+        own["judge"] = wanted.held_out_judge or candidate.memory["settings"].get(
+            "held_out_judge", ""
+        )
         if own["fraction"] == 0:
             notes.append(f"{candidate.name} was trained on all groups: its scores are not held out")
             continue

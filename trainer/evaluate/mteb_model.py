@@ -10,8 +10,7 @@ import numpy as np
 
 from db.errors import BadInput
 from trainer.evaluate.scoring import encode_unique
-from trainer.model.backbone import load_model, template_of
-from trainer.model.doors import question_encoder
+from trainer.model.backbone import load_model, question_encoder, template_of
 
 
 class MtebModel:

@@ -74,6 +74,9 @@ class EvaluationStart(Request):
         None,
         "Groups that validation kept, all, or those that people approved; else as in training.",
     )
+    held_out_judge: str | None = option(
+        None, "Only groups that this judge confirmed; else as in training.", metavar="JUDGE"
+    )
     bm25_language: str | None = option(
         None,
         "Stemmer and stop words of BM25, none: neither; else the benchmark's language, as far as "

@@ -7,7 +7,6 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from trainer.evaluate.benchmarks import Benchmark
 from trainer.evaluate.following import (
@@ -37,13 +36,14 @@ from trainer.evaluate.measures.rankings import (
     robustness,
 )
 from trainer.evaluate.searching import search
-from trainer.model.doors import question_encoder
+from trainer.model.backbone import question_encoder
 from trainer.settings.template import Template
 
 if TYPE_CHECKING:
+    import torch
     from sentence_transformers import SentenceTransformer
 
-    from analysis.embed.server import EmbeddingServer
+    from analysis.embed.plain_model import PlainModel
     from trainer.evaluate.vector_cache import Caches, VectorCache
 
 DEPTH = 1000
@@ -70,7 +70,7 @@ class Scores:
 
 
 def score_model(
-    model: "SentenceTransformer | EmbeddingServer",
+    model: "SentenceTransformer | PlainModel",
     template: Template,
     benchmark: Benchmark,
     *,
@@ -416,7 +416,7 @@ def summary(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
 
 # How a model computes while it is scored on a GPU: TF32 products, bfloat16 where it trains so.
 @contextmanager
-def scoring_precision(device: torch.device, *, bf16: bool = False) -> Iterator[None]:
+def scoring_precision(device: "torch.device", *, bf16: bool = False) -> Iterator[None]:
     """Within it matrix products on CUDA are TF32, or bfloat16 by autocast; elsewhere no change.
 
     Not run on a GPU in this project's tests.
@@ -424,6 +424,8 @@ def scoring_precision(device: torch.device, *, bf16: bool = False) -> Iterator[N
     if device.type != "cuda":
         yield
         return
+    import torch
+
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")
     try:

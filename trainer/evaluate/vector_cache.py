@@ -25,7 +25,7 @@ from trainer.settings.settings import TrainSettings
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-    from analysis.embed.server import EmbeddingServer
+    from analysis.embed.plain_model import PlainModel
 
 MAX_TEXTS = 200_000
 # What makes an untrained model's vectors, besides its weights.
@@ -84,7 +84,7 @@ Caches = tuple[VectorCache | None, VectorCache | None]  # of queries, of documen
 def caches_of(
     store: Store,
     known: str,
-    model: "SentenceTransformer | EmbeddingServer",
+    model: "SentenceTransformer | PlainModel",
     patiently: Patiently,
 ) -> Caches:
     """(of queries, of documents) of the model that is known so, after its prompts."""

@@ -16,7 +16,7 @@ from analysis.embed.neighbours import below_share
 from trainer.data.groups import Group, group_key, plain
 from trainer.data.passage_pool import PassagePool, new_passages
 from trainer.evaluate.scoring import encode_unique
-from trainer.model.doors import question_encoder
+from trainer.model.backbone import question_encoder
 from trainer.settings.settings import TrainSettings
 from trainer.settings.template import Template
 

@@ -7,13 +7,16 @@ loaded.
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from analysis.embed.chat_template import applies_chat_template, set_chat_template
 from analysis.embed.model_source import model_source
+from analysis.embed.plain_model import PlainModel
 from db.errors import BadInput
 from trainer.model.serving_layout import INTERACTION, PUBLIC
 from trainer.model.tiny import PREFIX, build_tiny_model
@@ -342,3 +345,32 @@ def template_of(name: str) -> Template:
         folder = str(Path(found).parent) if found else name
     memory = read_memory(folder)
     return Template(memory["template"]) if "template" in memory else Template()
+
+
+def question_encoder(
+    model: "SentenceTransformer | PlainModel", plain: Container[str]
+) -> Callable[..., np.ndarray]:
+    """The function that encodes texts made by the template, each through its door.
+
+    plain: the texts among them that have no instruction. It takes texts and the options of
+    `encode`, and returns their vectors (n, d).
+    """
+    if isinstance(model, PlainModel):
+        return model.encode_query
+    from trainer.model.inference import encode_instructed, has_instructed_door
+
+    if not has_instructed_door(model):
+        return model.encode_query
+
+    def encode(texts: Sequence[str], **options: Any) -> np.ndarray:
+        found: dict[int, Any] = {}
+        for is_plain in (True, False):
+            places = [place for place, text in enumerate(texts) if (text in plain) == is_plain]
+            some = [texts[place] for place in places]
+            if some and is_plain:
+                found |= zip(places, model.encode_query(some, **options), strict=True)
+            elif some:
+                found |= zip(places, encode_instructed(model, some, **options), strict=True)
+        return np.stack([np.asarray(found[place]) for place in range(len(texts))])
+
+    return encode

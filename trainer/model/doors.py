@@ -12,24 +12,16 @@ to the bit. The need is that of index-preserving query adaptation (arXiv 2601.04
 """
 
 import copy
-from collections.abc import Callable, Container, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Router
 from torch import nn
 
-from trainer.model.inference import (
-    InstructedModel,
-    encode_instructed,
-    has_instructed_door,
-)
+from trainer.model.inference import InstructedModel, has_instructed_door
 from trainer.settings.template import INSTRUCTED
-
-if TYPE_CHECKING:
-    from analysis.embed.server import EmbeddingServer
 
 BASE = "base"
 
@@ -98,28 +90,3 @@ def exported_part(model: SentenceTransformer) -> SentenceTransformer:
     return SentenceTransformer(
         modules=list(part), prompts={"query": prefix}, similarity_fn_name=model.similarity_fn_name
     )
-
-
-def question_encoder(
-    model: "SentenceTransformer | EmbeddingServer", plain: Container[str]
-) -> Callable[..., np.ndarray]:
-    """The function that encodes texts made by the template, each through its door.
-
-    plain: the texts among them that have no instruction. It takes texts and the options of
-    `encode`, and returns their vectors (n, d).
-    """
-    if not isinstance(model, SentenceTransformer) or not has_instructed_door(model):
-        return model.encode_query
-
-    def encode(texts: Sequence[str], **options: Any) -> np.ndarray:
-        found: dict[int, Any] = {}
-        for is_plain in (True, False):
-            places = [place for place, text in enumerate(texts) if (text in plain) == is_plain]
-            some = [texts[place] for place in places]
-            if some and is_plain:
-                found |= zip(places, model.encode_query(some, **options), strict=True)
-            elif some:
-                found |= zip(places, encode_instructed(model, some, **options), strict=True)
-        return np.stack([np.asarray(found[place]) for place in range(len(texts))])
-
-    return encode

@@ -25,7 +25,7 @@ import numpy as np
 from db.errors import BadInput
 from trainer.evaluate.following import INSTRUCTION_ALONE
 from trainer.evaluate.scoring import encode_unique
-from trainer.model.doors import question_encoder
+from trainer.model.backbone import question_encoder
 from trainer.settings.template import Template
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Any
 
 from analysis.embed.chat_template import applies_chat_template
-from analysis.embed.server import EmbeddingServer
-from trainer.model.doors import question_encoder
+from analysis.embed.plain_model import PlainModel
+from trainer.model.backbone import question_encoder
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -21,7 +21,7 @@ Read = dict[str, Any]
 
 
 def read_by_model(
-    model: "SentenceTransformer | EmbeddingServer",
+    model: "SentenceTransformer | PlainModel",
     queries: Sequence[str],
     documents: Sequence[str],
     plain: Container[str] = (),
@@ -39,8 +39,9 @@ def read_by_model(
     found: dict[str, list[Read]] = {}
     for kind, encode, texts in kinds:
         prefix = str(model.prompts.get(kind) or "")
-        if isinstance(model, EmbeddingServer):
-            found[kind] = [_read(prefix + text, None) for text in texts[:FIRST_TEXTS]]
+        if isinstance(model, PlainModel):
+            whole = [prefix + text for text in texts[:FIRST_TEXTS]]
+            found[kind] = [_read(text, model.tokens(text)) for text in whole]
         else:
             found[kind] = [
                 _read(prefix + text, _tokens_seen(model, encode, text))
@@ -62,10 +63,10 @@ def read_without_model(
     }
 
 
-def chat_template_of(model: "SentenceTransformer | EmbeddingServer | None") -> str | None:
+def chat_template_of(model: "SentenceTransformer | PlainModel | None") -> str | None:
     """ "on" or "off": whether texts are wrapped in the chat template; None where it is unknown."""
-    if model is None or isinstance(model, EmbeddingServer):
-        return None
+    if model is None or isinstance(model, PlainModel):
+        return model.chat_template if model else None
     return "on" if applies_chat_template(model) else "off"
 
 

@@ -27,8 +27,7 @@ from db.machine import of_this_machine
 from db.store.settings import owners_process
 from db.store.store import Store, open_store
 from db.tables import Passage
-from trainer.model.backbone import load_model, template_of
-from trainer.model.doors import question_encoder
+from trainer.model.backbone import load_model, question_encoder, template_of
 from trainer.serve.own_index import Entry, OwnIndex, open_index, require_fit
 from trainer.serve.passage_vectors import (
     PassageVectors,

@@ -4,9 +4,11 @@
 their pages, and it goes on when the page or the app is closed.
 """
 
+import json
 import os
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 from threading import Lock
 from typing import Final, NamedTuple
@@ -14,14 +16,17 @@ from typing import Final, NamedTuple
 from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
+from analysis.embed.model_source import DEFAULT_MODEL
 from app.access.identity import Actor
 from app.access.permissions import require
 from app.jobs.processes import SAFE_PATH
 from app.operations.acting import writing
 from app.operations.overview.home import DEMO
 from app.text.languages import best_language
+from curation.recorded.recording import SHIPPED
 from db.errors import Refused
 from db.events import record_event
+from db.jobs.jobs import enqueue_job, record_metrics
 from db.machine import own_group
 from db.modules import run_module
 from db.store import schema
@@ -29,13 +34,21 @@ from db.store.scope import unscoped
 from db.store.settings import logs
 from db.store.store import open_store
 from db.study.judgments import judgment_frame
-from db.tables import Analysis, Checkpoint, Dataset, Evaluation, Release, Run, Study
+from db.tables import Analysis, Checkpoint, Dataset, Evaluation, Job, Release, Run, Study, utc_now
+from trainer.launch.request import TrainStart
+from trainer.settings.settings import split_pairs
 
 RIGHT = "server"
 JUDGE: Final = "recorded:B"
 OWN_STUDY: Final = "Ten items for you"
 SPOKEN: Final = ("en", "de", "es")  # languages of the demo set's pairs
 LOG: Final = "demo.log"
+TRAINING: Final = "training.json"
+RECORDED: Final = "recording"  # who started the training that was not run here
+RECORDED_LABEL: Final = (
+    "A recorded training: it ran on another machine on {}, not here. To train on this machine: "
+    "pip install 'inf-studio[demo]', then inf demo."
+)
 TAIL_BYTES: Final = 4_000
 _processes: "dict[str, subprocess.Popen[bytes]]" = {}  # by store; kept, so that they are reaped
 _lock = Lock()
@@ -45,7 +58,8 @@ class DemoState(NamedTuple):
     """What a store has of the demo: ids of rows, None and empty for what is missing.
 
     `begun_run_id`: a run that can go on; `judged`: answers of JUDGE in the first study;
-    `has_own_items`: the study of items for the user; `indexed`: the passages' vectors are stored.
+    `has_own_items`: the study of items for the user; `indexed`: the passages' vectors are stored;
+    `recorded_training`: the job that shows the shipped one; `base_evaluated`: the base model alone.
     """
 
     dataset_id: int | None = None
@@ -59,6 +73,8 @@ class DemoState(NamedTuple):
     evaluated: bool = False
     indexed: bool = False
     analyses: frozenset[str] = frozenset()
+    recorded_training: int | None = None
+    base_evaluated: bool = False
 
 
 class Loading(NamedTuple):
@@ -113,7 +129,32 @@ def _state() -> DemoState:
             evaluated,
             _is_indexed(session, dataset_id),
             frozenset(session.scalars(analyses)),
+            session.scalar(select(Job.id).where(Job.started_by == RECORDED).limit(1)),
+            bool(session.scalar(select(exists().where(Evaluation.model == DEFAULT_MODEL)))),
         )
+
+
+def store_recorded_training(actor: Actor) -> None:
+    """Store the shipped training of the demo as a training that is done, labelled as recorded.
+
+    Its curves and scores are those of `inf demo` with the extra [demo], from another machine.
+    """
+    require(actor, RIGHT)
+    recording = json.loads((SHIPPED / TRAINING).read_text(encoding="utf-8"))
+    release = str(_state().release_id)
+    with writing(actor, RIGHT) as session:
+        wanted = TrainStart(release=release, settings=split_pairs(recording["settings"].split()))
+        job = enqueue_job(session, "train", wanted.config(), started_by=RECORDED)
+        job.status, job.started_at, job.finished_at = "done", utc_now(), utc_now()
+        label = RECORDED_LABEL.format(recording["recorded_at"])
+        job.result = {**recording["result"], "recorded": label}
+        job.shown = {"probes": recording["probes"]}
+        by_step: defaultdict[int, dict[str, float]] = defaultdict(dict)
+        for name, points in recording["series"].items():
+            for step, value in points:
+                by_step[step][name] = value
+        for step, values in by_step.items():
+            record_metrics(session, job.id, step, values)
 
 
 def _run(session: Session, dataset_id: int, *statuses: str) -> int | None:
