@@ -104,7 +104,7 @@ NOT_FAST_FILES = {
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave unread what holds no fast test where only fast ones are requested; the same of long ones.
+    """Leave unread what holds no fast test, or no long one, where these alone are requested.
 
     Reading it would import Streamlit, Ray and every page once in each worker.
     """
