@@ -6,9 +6,9 @@ from typing import Any
 import streamlit as st
 
 from analysis.found.texts import F, Stored
-from analysis.request import REQUESTS, CorporaChosen
+from analysis.request import EMBEDDED, REQUESTS, CorporaChosen
 from app.access.session_user import action, notify, signed_in_user
-from app.jobs_page.card import follow_job
+from app.jobs_page.card import draw_last_failure, follow_job
 from app.kit.analysis_command import analysis_command
 from app.kit.choice import choose
 from app.kit.fields import at_field, values_of_form
@@ -70,9 +70,11 @@ def draw_start_button(page: str, label: str) -> None:
 
 
 def draw_started(page: str) -> None:
-    """The progress of the job that was started here."""
+    """The progress of the job that was started here; why the last one failed."""
     if f"{page}.job" in st.session_state:
         follow_job(st.session_state[f"{page}.job"], key=f"{page}.follow")
+    kind, config = ("embed", {"what": page}) if page in EMBEDDED else ("project", {})
+    draw_last_failure(kind, f"{page}.job", config)
 
 
 def choose_analysis(

@@ -155,8 +155,9 @@ def new_folder(actor: Actor, name: str) -> str:
         )
     folder = home() / "releases" / name
     with reading(actor, RIGHT) as session:
-        queued = list_jobs(session, kind="export", statuses=("queued", "running"))
-    if is_there(folder) or str(folder) in {job.config.get("out") for job in queued}:
+        live, out = ("queued", "running"), {"out": str(folder)}
+        is_queued = list_jobs(session, kind="export", statuses=live, config=out)
+    if is_queued or is_there(folder):
         raise Refused(
             f"release {name!r} already exists and releases are immutable",
             "choose another name",
