@@ -24,7 +24,7 @@ STRIP = 34
 STRIP_COLOUR, INK = (38, 39, 48), (255, 255, 255)
 FIRST_MS, NEXT_MS = 2200, 1300
 QUALITY = 60
-STUDY, OWN_STUDY = 1, 2  # the demo's study, and the items that it reserves for its user
+STUDY, OWN_STUDY = 1, 4  # the demo's study, and the items that it reserves for its user
 
 
 def stay(page: Page) -> None:

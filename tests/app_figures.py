@@ -10,6 +10,7 @@ from analysis.figures.figures import (
     drop_bars,
     human_model_bars,
 )
+from analysis.figures.flow import Stream, flow
 from analysis.found.texts import CorpusDiversity, FieldNumbers
 from app.jobs_page.curves import curve_figure
 from app.models.ranking_plot import ranking_figure
@@ -74,6 +75,15 @@ FIGURES = {
     "time": over_time_lines([WINDOW]),
     "ranking": ranking_figure(RANKED),
     "curve": curve_figure({"job 1": [(1, 0.5), (2, 0.4)], "job 2": [(1, 0.6)]}, title="Loss"),
+    "flow": flow(
+        [
+            Stream("Pairs", "Kept", 7, "on"),
+            Stream("Pairs", "too <long>", 2, "out"),
+            Stream("Kept", "Not reviewed", 3, "waits"),
+            Stream("Kept", "Approved", 4, "on"),
+            Stream("Approved", "Released", 4, "on"),
+        ]
+    ),
     "probe": probe_figure(0, {"probe/0/asked": [(1, 2)], "probe/0/other": [(1, 1)]}),
 }
 

@@ -49,6 +49,15 @@ def test_only_the_room_of_providers_imports_openai() -> None:
     assert found == {"curation/providers"}
 
 
+def test_only_the_store_writes_statements_by_dialect() -> None:
+    found = {
+        path.relative_to(ROOT).parts[0]
+        for path in sources()
+        if "sqlalchemy.ext.compiler" in path.read_text(encoding="utf-8")
+    }
+    assert found == {"db"}
+
+
 def test_one_writer_writes_csv_and_no_formula_passes_it() -> None:
     wrote = re.compile(r"csv\.(writer|DictWriter)\b|\.to_csv\(")
     found = [path for path in sources() if wrote.search(path.read_text(encoding="utf-8"))]

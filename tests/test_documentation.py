@@ -32,7 +32,6 @@ OTHERS = {  # read by no code of ours: libraries' own, which we set or name in a
     "RAY_AUTH_MODE",
     *("OPENAI_ORG_ID", "OPENAI_PROJECT_ID"),  # the SDK reads them, and jobs are handed them
     "FORWARDED_ALLOW_IPS",
-    "LANG",  # the system's: `inf demo --language` takes it as its default, and says so
 }
 COMMAND = re.compile(r"^\s*(?:\$ )?(?:[A-Z_]+=\S+ )*(?:\.venv/bin/)?(inf|make|ray|torchrun)\b ")
 WHOLE_FILE = re.compile(r"<!-- blocks not run: .{10,} -->")

@@ -43,9 +43,9 @@ def test_the_demo_without_pytorch_ends_with_base_scores_and_a_training_labelled_
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    before, _, after = done.stdout.partition("[1/13] ")
-    assert "recorded" in before and "[11/13]" in before and "[13/13]" in before
-    assert "[9/13]" in after and "[12/13]" in after and "[11/13]" not in after
+    before, _, after = done.stdout.partition("[1/15] ")
+    assert "recorded" in before and "[13/15]" in before and "[15/15]" in before
+    assert "[11/15]" in after and "[14/15]" in after and "[13/15]" not in after
 
     with sqlite3.connect(own_home / "inf.db") as store:
         rows = store.execute

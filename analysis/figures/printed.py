@@ -1,10 +1,10 @@
 """A figure as a file to print: SVG, PDF or PNG, drawn by matplotlib from Plotly's. Pure.
 
 The pages' figures are Plotly's; this reads the traces that they use (bars, lines and points,
-matrices) and raises BadInput for another one, so that nothing is left out unseen. Fonts are in the
-file: as outlines in SVG, as TrueType (type 42) in PDF, which publishers ask for. PNG has 300 dots
-per inch. The same figure gives the same bytes. A character that the font does not have is written
-as its code point (`U+4E2D`), and a name of more than 60 characters is cut.
+matrices, flows) and raises BadInput for another one, so that nothing is left out unseen. Fonts are
+in the file: as outlines in SVG, as TrueType (type 42) in PDF, which publishers ask for. PNG has 300
+dots per inch. The same figure gives the same bytes. A character that the font does not have is
+written as its code point (`U+4E2D`), and a name of more than 60 characters is cut.
 
 matplotlib is loaded when a file is asked for, not with the page.
 """
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 KINDS: Final = {"svg": "image/svg+xml", "pdf": "application/pdf", "png": "image/png"}
 DOTS_PER_INCH: Final = 300
+FLOW_GAP: Final = 0.06  # between two places of a flow, of the highest one
+FLOW_WIDTH: Final = 0.05  # of a place, of the distance between two columns
 MAX_LINE: Final = 60  # characters
 WIDTH: Final = 6.75  # inches: both columns of a page
 PIXELS: Final = 100.0  # of a Plotly figure's height, per inch
@@ -109,6 +111,8 @@ def draw_on(axes: "Axes", traces: Sequence[Mapping[str, Any]], layout: Mapping[s
             _draw_points(axes, trace, next(colours), places_of(bars))
         elif trace["type"] == "heatmap":
             _draw_matrix(axes, trace)
+        elif trace["type"] == "sankey":
+            _draw_flow(axes, trace)
         elif trace["type"] != "bar":
             raise BadInput(
                 f"a figure with {trace['type']!r} cannot be saved as a file",
@@ -262,6 +266,48 @@ def _draw_matrix(axes: "Axes", trace: Mapping[str, Any]) -> None:
     axes.set_xticks(range(len(x)), [_plain(name) for name in x], rotation=30, ha="right")
     axes.set_yticks(range(len(y)), [_plain(name) for name in y])
     axes.grid(visible=False)
+
+
+def _draw_flow(axes: "Axes", trace: Mapping[str, Any]) -> None:
+    """A Sankey diagram: places in columns by the number of streams before them, each as high as
+    what passes it, and the streams as bands. Its links are in the order of the places."""
+    node, link = trace["node"], trace["link"]
+    streams = list(zip(link["source"], link["target"], link["value"], link["color"], strict=True))
+    places = range(len(node["label"]))
+    passes = [
+        max(sum(e[2] for e in streams if e[side] == place) for side in (0, 1)) for place in places
+    ]
+    column = dict.fromkeys(places, 0)
+    for _ in places:
+        for start, end, *_rest in streams:
+            column[end] = max(column[end], column[start] + 1)
+    gap, width = FLOW_GAP * max(passes, default=0), FLOW_WIDTH
+    top, foot = dict[int, float](), dict.fromkeys(column.values(), 0.0)
+    for place in places:
+        top[place] = foot[column[place]]
+        foot[column[place]] += passes[place] + gap
+    left, right = dict(top), dict(top)  # how far the sides of a place are taken
+    for start, end, value, colour in streams:
+        x = np.linspace(column[start] + width, column[end], 40)
+        share = (1 - np.cos(np.linspace(0, np.pi, 40))) / 2
+        y = right[start] + (left[end] - right[start]) * share
+        axes.fill_between(x, y, y + value, color=_solid(colour), linewidth=0)
+        right[start] += value
+        left[end] += value
+    for place in places:
+        at, middle = column[place], top[place] + passes[place] / 2
+        axes.bar(at, passes[place], width, top[place], align="edge", color=node["color"][place])
+        label = " ".join(_plain(node["label"][place].replace("\u200b", "")).split())
+        axes.annotate(label, (at + width, middle), (3, 0), textcoords="offset points", va="center")
+    axes.set_xlim(0, max(column.values(), default=0) + 1)
+    axes.set_ylim(max(foot.values(), default=1), -gap)
+    axes.set_axis_off()
+
+
+def _solid(colour: str) -> tuple[float, ...]:
+    """A colour that Plotly writes as rgba(0,114,178,0.35)."""
+    red, green, blue, opacity = map(float, colour[len("rgba(") : -1].split(","))
+    return red / 255, green / 255, blue / 255, opacity
 
 
 def _draw_frame(

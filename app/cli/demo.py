@@ -25,10 +25,10 @@ from analysis.embed.model_source import DEFAULT_MODEL
 from app.access.identity import Actor, owner
 from app.cli.kit.report import me
 from app.operations.overview import demo as operations
-from app.operations.overview.demo import JUDGE, OWN_STUDY, SPOKEN, DemoState
+from app.operations.overview.demo import JUDGE, OWN_STUDIES, DemoState
 from app.operations.overview.home import DEMO as NAME
-from app.text.languages import DEFAULT, best_language
 from curation.recorded import NOTE
+from curation.rules.language import name_of
 from db.home import home
 from db.machine import PORT
 from db.modules import run_module
@@ -81,11 +81,10 @@ class Step(NamedTuple):
     first: Callable[[Actor], None] | None = None
 
 
-def steps(language: str = DEFAULT) -> list[Step]:
+def steps() -> list[Step]:
     """The steps, in order; the app opens before the one BESIDE_THE_APP.
 
     Without PyTorch a recorded training stands for one, and the base model is evaluated alone.
-    language: of the items that are reserved for the user.
     """
     embedding = EMBEDDING if trains() else LIGHT
     files = " ".join(
@@ -93,7 +92,6 @@ def steps(language: str = DEFAULT) -> list[Step]:
     )
     about = "--source 'InF Studio demo set' --licence cc0-1.0"
     sample = f"--overlap 1 --seed {SEED}"
-    own = f"--name '{OWN_STUDY}' --items {OWN_ITEMS} {sample} --language {language}"
     release, model = (_quoted(home() / folder / NAME) for folder in ("releases", "checkpoints"))
     return [
         Step(
@@ -120,13 +118,7 @@ def steps(language: str = DEFAULT) -> list[Step]:
             lambda found: found.judged >= ITEMS,
             lambda found: f"studies judge {found.study_id} --judge {JUDGE}",
         ),
-        Step(
-            "Reserve ten items for you",
-            lambda found: found.has_own_items,
-            lambda found: (
-                f"studies create {NAME} {own} --apart-from {found.study_id} --close-when-done"
-            ),
-        ),
+        *(_reserved(code, name, sample) for code, name in OWN_STUDIES.items()),
         Step(
             "Agreement of the judges",
             _released,
@@ -212,6 +204,17 @@ def _recorded_training() -> tuple[Step, Step]:
     )
 
 
+def _reserved(language: str, name: str, sample: str) -> Step:
+    return Step(
+        f"Reserve ten items for you, in {name_of(language)}",
+        lambda found: language in found.own_items,
+        lambda found: (
+            f"studies create {NAME} --name '{name}' --items {OWN_ITEMS} {sample} "
+            f"--language {language} --apart-from {found.study_id} --close-when-done"
+        ),
+    )
+
+
 def _quoted(value: object) -> str:
     return shlex.quote(str(value))
 
@@ -223,14 +226,7 @@ def _released(found: DemoState) -> bool:
 @click.command()
 @click.option("--port", default=PORT, show_default=True, type=click.IntRange(1, 65535))
 @click.option("--no-serve", is_flag=True, help="Stop after the last step; do not open the app.")
-@click.option(
-    "--language",
-    type=click.Choice(SPOKEN),
-    default=lambda: best_language("", os.environ.get("LANG", ""), SPOKEN),
-    show_default="by LANG",
-    help="Language of the ten items that are reserved for you.",
-)
-def demo(port: int, no_serve: bool, language: str) -> None:
+def demo(port: int, no_serve: bool) -> None:
     """Run every step on the demo set (recorded answers, no network), then open the app."""
     if no_serve:
         signal.signal(signal.SIGTERM, _interrupt)
@@ -241,7 +237,7 @@ def demo(port: int, no_serve: bool, language: str) -> None:
     until = None if no_serve else beside
     _announce_left_out()
     with _threads():
-        is_whole = _walk(actor, until, language)
+        is_whole = _walk(actor, until)
     click.echo(f"\nThe demo is in {address} ({time.monotonic() - started:.0f} s).")
     click.echo(NOTE)
     operations.close(actor)
@@ -322,9 +318,9 @@ def _announce_left_out() -> None:
     )
 
 
-def _walk(actor: Actor, until: str | None, language: str = DEFAULT) -> bool:
+def _walk(actor: Actor, until: str | None) -> bool:
     """Do what is left, up to the step of this title; whether nothing is left after that."""
-    path = steps(language)
+    path = steps()
     for number, step in enumerate(path, 1):
         if missing_modules(step):
             continue

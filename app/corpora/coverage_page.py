@@ -28,7 +28,6 @@ from app.corpora.map.points import (
 from app.corpora.map.selection import draw_selection
 from app.corpora.map.topics import draw_topics
 from app.corpora.stored_analysis import draw_start_button, draw_started, origin_of
-from app.jobs_page.card import draw_last_failure
 from app.kit.choice import take_many_from_url
 from app.kit.fields import draw_fields
 from app.kit.figure import Origin, draw_origin, draw_rows, frame_as_csv
@@ -249,14 +248,12 @@ def new_map() -> None:
 if found:
     chosen, bar = draw_bar(found, new_map)
     draw_started("coverage")
-    draw_last_failure("project", "coverage.job")
     draw_map(chosen, bar)
 else:
     draw_heading("Coverage", LEAD)
     if dataset is not None:
         new_map()
         draw_started("coverage")
-        draw_last_failure("project", "coverage.job")
         draw_empty(
             "No map yet.",
             "Choose datasets or releases above and press Draw map; several share one map.",

@@ -5,6 +5,7 @@ import streamlit as st
 from analysis.files.published import SUFFIXES
 from analysis.files.shared import those_there
 from analysis.request import REQUESTS
+from app.kit.fields import draw_wrong
 from app.kit.frame.dataset import chosen_dataset
 from app.operations.analyses import CorporaOptions
 from db.requests import default_of
@@ -26,7 +27,9 @@ def draw_corpora(page: str, options: CorporaOptions, *, is_preset: bool = True) 
         st.session_state[preset] = chosen
         st.session_state[f"{page}.datasets"] = [chosen.name] if is_preset else []
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.multiselect("Datasets", options.datasets, key=f"{page}.datasets", width=300)
+        with st.container(width=300):
+            st.multiselect("Datasets", options.datasets, key=f"{page}.datasets")
+            draw_wrong(f"{page}.datasets")
         st.multiselect(
             "Releases",
             list(folders),

@@ -20,7 +20,7 @@ from app.corpora.stored_analysis import (
     draw_started,
     origin_of,
 )
-from app.kit.fields import draw_fields
+from app.kit.fields import draw_fields, draw_wrong
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading, draw_link
 from app.operations import analyses
@@ -45,6 +45,7 @@ def draw_contamination_form(options: CorporaOptions) -> None:
         placeholder="none selected",
         width=300,
     )
+    draw_wrong("contamination.against_datasets")
     draw_files(
         "contamination.against_files",
         "Evaluation sets as published (queries and corpus of FollowIR, MAIR, BRIGHT) or texts",

@@ -6,12 +6,12 @@ from typing import Any
 import streamlit as st
 
 from analysis.found.texts import F, Stored
-from analysis.request import REQUESTS, CorporaChosen
+from analysis.request import EMBEDDED, REQUESTS, CorporaChosen
 from app.access.session_user import action, notify, signed_in_user
-from app.jobs_page.card import follow_job
+from app.jobs_page.card import draw_last_failure, follow_job
 from app.kit.analysis_command import analysis_command
 from app.kit.choice import choose
-from app.kit.fields import values_of_form
+from app.kit.fields import at_field, values_of_form
 from app.kit.figure import Origin
 from app.operations import analyses
 from app.operations.acting import queued
@@ -22,18 +22,19 @@ from db.errors import BadInput
 def start(page: str) -> None:
     """Queue the analysis of the chosen corpora; a stored result is not computed again."""
     state = st.session_state
-    request = request_of_form(page)
-    names = [
-        *request.datasets,
-        *(f"run {run}" for run in request.runs),
-        *(path.rsplit("/", 1)[-1] for path in request.published),
-    ]
-    what = f"The {page.replace('_', ' ')} of {', '.join(names)}"
-    job_id = analyses.start(signed_in_user(), request, queued)
-    state[f"{page}.job"] = job_id
-    notify(f"{what} is queued as job {job_id}.")
-    st.query_params.pop("analysis", None)
-    state.pop(f"{page}.chosen", None)
+    with at_field(f"{page}.{{}}"):
+        request = request_of_form(page)
+        job_id = analyses.start(signed_in_user(), request, queued)
+        names = [
+            *request.datasets,
+            *(f"run {run}" for run in request.runs),
+            *(path.rsplit("/", 1)[-1] for path in request.published),
+        ]
+        what = f"The {page.replace('_', ' ')} of {', '.join(names)}"
+        notify(f"{what} is queued as job {job_id}.")
+        state[f"{page}.job"] = job_id
+        st.query_params.pop("analysis", None)
+        state.pop(f"{page}.chosen", None)
 
 
 def request_of_form(page: str) -> CorporaChosen:
@@ -69,9 +70,11 @@ def draw_start_button(page: str, label: str) -> None:
 
 
 def draw_started(page: str) -> None:
-    """The progress of the job that was started here."""
+    """The progress of the job that was started here; why the last one failed."""
     if f"{page}.job" in st.session_state:
         follow_job(st.session_state[f"{page}.job"], key=f"{page}.follow")
+    kind, config = ("embed", {"what": page}) if page in EMBEDDED else ("project", {})
+    draw_last_failure(kind, f"{page}.job", config)
 
 
 def choose_analysis(

@@ -1,6 +1,6 @@
 """The workbench (a Streamlit component, version 2): rows, groups and model calls as JSON."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.access.identity import SessionUser
@@ -13,9 +13,10 @@ from app.operations.judging.desk import Desk, GroupOnDesk, OnDesk, on_desk
 from app.text.remedies import in_pages
 from app.text.texts import differences, differs_throughout
 from curation.recipe.drop_reasons import reason_text
-from db.question import about_of
+from curation.recipe.tasks import VALIDATION
+from db.question import CHECK, about_of
 from db.review.texts import missing_texts
-from db.run.group_detail import GroupShown
+from db.run.group_detail import GroupCall, GroupShown
 from db.shape import Scenario, text_name
 
 CARD = card_component("workbench", "groups/workbench", runs="Workbench")
@@ -109,16 +110,27 @@ def calls(group: GroupShown, prompts: Prompts) -> dict[str, Any]:
     }
 
 
+def _models(calls: Sequence[GroupCall]) -> str:
+    """Which models wrote the group's texts and judged them, and where they answered."""
+    by: dict[str, dict[str, dict[str, None]]] = {}
+    for each in calls:
+        done = "judged" if each.task.startswith((VALIDATION, CHECK)) else "written"
+        by.setdefault(each.where, {}).setdefault(each.named, {})[done] = None
+    places = [
+        ", ".join(f"{' and '.join(done)} by the model {name}" for name, done in names.items())
+        + f" {where}"
+        for where, names in by.items()
+    ]
+    text = "; ".join(places)
+    return text[:1].upper() + text[1:]
+
+
 def _notes(group: GroupShown, carried_from_run: int | None) -> list[str]:
     review, notes = group.review, list[str]()
     if group.state in ("waiting", "leased"):  # to a blind reviewer it is ""
         notes.append("Not finished: it can be reviewed when the run has finished it.")
     if group.calls:
-        by: dict[str, dict[str, None]] = {}
-        for each in group.calls:
-            by.setdefault(each.where, {})[each.named] = None
-        answered = (f"{', '.join(names)} {where}" for where, names in by.items())
-        notes.append(f"Answered by {'; '.join(answered)}")
+        notes.append(_models(group.calls))
     if group.drop_reason:
         detail = f": {group.drop_detail}" if group.drop_detail else ""
         notes.append(f"Dropped: {reason_text(group.drop_reason)}{detail}")

@@ -6,15 +6,17 @@ reader.
 """
 
 import json
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
 import streamlit as st
 
 from app.access.identity import SessionUser
+from app.access.language import language_of_items
 from app.kit.page import draw_drawer
-from app.operations.overview.home import EXAMPLE, may_show_example
+from app.operations.overview.home import EXAMPLES, may_show_example
+from app.text.languages import DEFAULT
 from app.text.plain import plain
 from app.text.texts import draw_text
 from curation.recorded.recording import GROUPS, SHIPPED
@@ -33,24 +35,26 @@ CHECK: Final = (
 
 
 @cache
-def example_texts() -> dict[str, str]:
+def example_texts(query_id: str) -> dict[str, str]:
     """The texts of the group by column, and `passage_positive`."""
-    pair = _row(FILES / "pairs.jsonl", "query_id", EXAMPLE)
+    pair = _row(FILES / "pairs.jsonl", "query_id", query_id)
     passage = _row(FILES / "passages.jsonl", "passage_id", pair["passage_id"])
-    group = _row(SHIPPED / GROUPS, "query_id", EXAMPLE)
+    group = _row(SHIPPED / GROUPS, "query_id", query_id)
     return {**group, "passage_positive": passage["text"]}
 
 
 def draw_example(user: SessionUser, *, is_open: bool) -> None:
-    """The example in an expander; nothing where it is hidden from the user."""
-    if not may_show_example(user):
+    """The example in the user's language, or in English, in an expander; nothing where it is
+    hidden from the user."""
+    query_id = EXAMPLES.get(language_of_items(), EXAMPLES[DEFAULT])
+    if not may_show_example(user, query_id):
         return
-    label = "What is a group?"
-    draw_drawer(label, _draw, key="home.example", icon=":material/help:", is_open=is_open)
+    label, draw = "What is a group?", partial(_draw, query_id)
+    draw_drawer(label, draw, key="home.example", icon=":material/help:", is_open=is_open)
 
 
-def _draw() -> None:
-    texts = example_texts()
+def _draw(query_id: str) -> None:
+    texts = example_texts(query_id)
     query = texts["query"]
     st.markdown(plain(LEAD.format(query)))
     columns = st.container(key="side_by_side-home-example").columns(3)

@@ -6,7 +6,7 @@ from functools import partial
 import streamlit as st
 
 from app.access.identity import SessionUser
-from app.access.language import say
+from app.access.language import language_of_items, say
 from app.access.permissions import NEEDS
 from app.access.scope import begin_page
 from app.access.session_user import current_user
@@ -147,7 +147,7 @@ def draw_newest_model(user: SessionUser, model: OfModel | None) -> None:
     """A held-out query of the dataset's newest model; of another dataset's nothing."""
     if model is None or model.checkpoint is None or not may_open(user, "try_it"):
         return
-    examples = try_it.examples(user)
+    examples = try_it.examples(user, language=language_of_items())
     if examples.model == model.checkpoint.path:
         draw_swap(examples, key="home-swap")
 
@@ -158,7 +158,7 @@ seen = SeenStudies(user)
 if not NEEDS["jobs"].is_met(user):
     draw_heading(say("home.welcome", name=user.name), say("home.lead"))
     draw_link("judge", label=say("home.to_items"), icon=":material/gavel:")
-    draw_own_items(own_items(user, seen))
+    draw_own_items(own_items(user, seen, language_of_items()))
     if others := others_of_annotator(user, seen):
         st.header(say("home.waiting"), anchor=False)
         draw_others(others)
@@ -184,7 +184,7 @@ if chosen is None:
 line = read_quality(user, chosen, seen)
 st.caption(plain(counts_text(found, chosen.name)))
 steps = path_of(found, line.quality, line.judged, may_open=partial(may_open, user))
-step, own = next_step(steps), own_items(user, seen)
+step, own = next_step(steps), own_items(user, seen, language_of_items())
 is_next = leads_to(step, own)
 draw_story(user, line.figures)
 others = others_of(user, seen, None if is_next else own, found)

@@ -18,7 +18,7 @@ EVERY_SECONDS = 2.0
 @action
 def load_demo() -> None:
     """Start the demo for the current store. Raises Refused while it runs."""
-    demo.load(signed_in_user(), st.context.locale or "")
+    demo.load(signed_in_user())
     notify("The demo is being loaded. Its groups are there within a minute.")
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import NamedTuple
 
 import streamlit as st
@@ -10,7 +11,7 @@ from analysis.figures.dots import Dot, dots, known
 from analysis.figures.flow import OTHER_REASONS, Stream, few_reasons, flow
 from app.access.identity import SessionUser
 from app.agreement.report import headline_dots
-from app.kit.figure import draw_plot
+from app.kit.figure import Origin, draw_figure, draw_plot
 from app.kit.frame.links import page_link
 from app.kit.menu import may_open
 from app.operations.overview.quality import Figures, OfModel, OfRun, OfStudy
@@ -116,8 +117,11 @@ def _draw_path(user: SessionUser, found: OfRun) -> None:
     st.markdown(f"**From {counted(funnel.pairs, 'pair')} to a model** · {plain(run.name)}")
     found_branches = branches_of(funnel, found.kept)
     branches = {name: one for name, one in found_branches.items() if may_open(user, one.view)}
-    picture = flow(streams_of(funnel, found.kept), list(branches))
-    draw_plot(picture, key="home.flow")
+    streams = streams_of(funnel, found.kept)
+    picture = flow(streams, list(branches))
+    rows = [asdict(each) for each in streams if each.groups]
+    version = f"{funnel.finished:,} finished groups of run {run.id}"
+    draw_figure(picture, rows, Origin(version, None, f"inf runs show {run.id}"), key="home.flow")
     with st.container(horizontal=True, gap="small", key="home-branches"):  # boot.js clicks them
         for one in branches.values():
             page_link(one.view, plain(one.label), width="content", parameters=one.parameters)

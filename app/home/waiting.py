@@ -7,11 +7,12 @@ import streamlit as st
 
 from analysis.figures.means import share_interval
 from app.access.identity import SessionUser
-from app.access.language import say
+from app.access.language import language_now, say
 from app.kit.frame.links import page_link
 from app.kit.menu import may_open
 from app.kit.page import draw_link, draw_table
 from app.operations.overview.home import OwnItems, SeenStudies, Waiting, waiting
+from app.text.languages import DEFAULT, text
 from app.text.numbers import counted
 from app.text.plain import plain
 from db.outcome.overview import Overview
@@ -88,37 +89,36 @@ def draw_others(others: Sequence[Other]) -> None:
 
 
 def draw_own_items(found: OwnItems | None) -> None:
-    """The invitation while items are left; the agreement once the study is closed."""
-    draw_agreement(found)
+    """The invitation while items are left; the agreement once the study is closed; in the user's
+    language."""
+    language = language_now()
+    draw_agreement(found, language)
     if found is None or not found.left:
         return
     with st.container(border=True):
-        draw_invitation(found)
+        draw_invitation(found, language)
         page_link(
             "judge",
-            button_of(found),
+            button_of(found, language),
             icon=":material/gavel:",
             parameters={"study": found.study_id},
         )
 
 
-def draw_invitation(found: OwnItems) -> None:
+def draw_invitation(found: OwnItems, language: str = DEFAULT) -> None:
     """What the items are and what comes after the last one, without the way to them."""
-    st.markdown(
-        f"**{plain(found.name)}** — {counted(found.left, 'item')} reserved for you and shown "
-        "nowhere before. Read an instruction and a query, and pick the passage that fits both. "
-        "After the last one your answers are final, and you see how they agree with the validator."
-    )
+    invitation = text(language, "home.own_items", count=found.left)
+    st.markdown(f"**{plain(found.name)}** — {invitation}")
     if found.done:
-        st.caption(f"{counted(found.done, 'item')} answered")
+        st.caption(text(language, "home.own_answered", count=found.done))
 
 
-def button_of(found: OwnItems) -> str:
+def button_of(found: OwnItems, language: str = DEFAULT) -> str:
     """The label of the way to the items."""
-    return "Go on judging" if found.done else "Judge them"
+    return text(language, "home.own_go_on" if found.done else "home.own_begin")
 
 
-def draw_agreement(found: OwnItems | None) -> None:
+def draw_agreement(found: OwnItems | None, language: str = DEFAULT) -> None:
     """How the user's answers agree with the validator, once all are given."""
     if found is None or found.left:
         return
@@ -126,20 +126,21 @@ def draw_agreement(found: OwnItems | None) -> None:
         same = sum(each.is_same for each in found.choices)
         count = len(found.choices)
         low, high = share_interval(same / count, count)
-        st.markdown(
-            f"**{plain(found.name)}** — you and the validator chose the same passage in "
-            f"**{same} of {counted(count, 'item')}** (95 % interval {low:.0%} to {high:.0%}: "
-            f"{count} items say little about a run)."
-        )
+        interval = {"low": f"{low:.0%}", "high": f"{high:.0%}"}
+        agreement = text(language, "home.own_agreement", same=same, count=count, **interval)
+        st.markdown(f"**{plain(found.name)}** — {agreement}")
         differ = [each for each in found.choices if not each.is_same]
         if differ:
             draw_table(
                 [
                     {
-                        "You chose": choice_text(each.own, found.shape),
-                        "The validator chose": choice_text(each.validator, found.shape),
-                        "Instruction": each.instruction,
-                        "Query": each.query,
+                        text(language, f"home.own_{column}"): value
+                        for column, value in (
+                            ("choice", choice_text(each.own, found.shape, language)),
+                            ("validator", choice_text(each.validator, found.shape, language)),
+                            ("instruction", each.instruction),
+                            ("query", each.query),
+                        )
                     }
                     for each in differ
                 ],
@@ -148,9 +149,9 @@ def draw_agreement(found: OwnItems | None) -> None:
         draw_link("agreement", label="See the agreement of all judges", icon=":material/handshake:")
 
 
-def choice_text(choice: str, shape: Shape | None) -> str:
+def choice_text(choice: str, shape: Shape | None, language: str = DEFAULT) -> str:
     """A choice in words: the passage's part in its group, another passage, or none of them."""
     if choice == NONE:
-        return "none of them"
+        return text(language, "home.own_none")
     right = shape and shape.scenarios.get(choice)
-    return right.passage.meaning if right else "a passage of another group"
+    return right.passage.meaning if right else text(language, "home.own_other")

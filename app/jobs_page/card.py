@@ -1,5 +1,6 @@
 """The card of a job: status, progress and buttons, refreshed while the job runs."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -83,12 +84,17 @@ def draw_progress(job: Job, *, key: str) -> None:
             st.warning(plain(missing), icon=":material/warning:")
 
 
-def draw_last_failure(kind: str, followed: str) -> None:
-    """The newest job of the kind where it failed, unless the session follows it under this key."""
+def draw_last_failure(
+    kind: str, followed: str, config: Mapping[str, str | int] | None = None
+) -> None:
+    """The newest job of the kind where it failed, unless the session follows it under this key.
+
+    config: values that the job has in its config, such as its study.
+    """
     user = current_user()
     if user is None or not may_open(user, "jobs"):
         return
-    job = jobs_of.newest(user, kind)
+    job = jobs_of.newest(user, kind, config)
     if job is not None and job.id != st.session_state.get(followed):
         draw_failure(job)
 

@@ -4,6 +4,7 @@ from typing import Literal
 
 import streamlit as st
 
+from app.access.language import language_of_items
 from app.access.session_user import failures_shown, require_permission
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading
@@ -71,7 +72,7 @@ if chosen is None or not options.is_ready:
         link="Datasets",
     )
     st.stop()
-draw_examples(try_it.examples(user))
+draw_examples(try_it.examples(user, language=language_of_items()))
 st.header("Your own search", anchor=False)
 st.caption("Change the instruction and search again: arrows then show rank changes.")
 names = [DEFAULT_BASE_MODEL, *dict.fromkeys(each.path for each in options.models)]

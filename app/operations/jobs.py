@@ -144,11 +144,11 @@ def list_some(
     return Listed[JobRow].page(rows, offset=offset, total=total)
 
 
-def newest(actor: Actor, kind: str) -> Job | None:
-    """The newest job of the kind that the actor may see."""
+def newest(actor: Actor, kind: str, config: Mapping[str, str | int] | None = None) -> Job | None:
+    """The newest job of the kind, with these values in its config, that the actor may see."""
     _mark_lost()
     with reading(actor, RIGHT) as session:
-        return next(iter(jobs.list_jobs(session, kind=kind, limit=1)), None)
+        return next(iter(jobs.list_jobs(session, kind=kind, config=config, limit=1)), None)
 
 
 def count(actor: Actor) -> dict[str, int]:

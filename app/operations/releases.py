@@ -22,6 +22,7 @@ from db.corpus.texts import pair_languages, pair_sources
 from db.errors import BadInput, Refused
 from db.events import record_event
 from db.home import home
+from db.jobs.jobs import list_jobs
 from db.release.choice import ChosenCount, count_by_kind
 from db.release.diff import diff_releases
 from db.release.releases import get_release, list_releases, pushes
@@ -141,8 +142,11 @@ def archive(actor: Actor, release_id: int) -> ReleaseArchive:
     return ReleaseArchive(f"{name}.zip", chunks)
 
 
-def new_folder(name: str) -> str:
-    """The folder of a new release of this name among the server's. Raises BadInput, Refused."""
+def new_folder(actor: Actor, name: str) -> str:
+    """The folder of a new release of this name among the server's.
+
+    Raises BadInput for what cannot be a name, Refused for one that a release has or will have.
+    """
     if not SAFE.fullmatch(name):
         raise BadInput(
             f"release name {name!r}",
@@ -151,7 +155,10 @@ def new_folder(name: str) -> str:
             code="release_name_invalid",
         )
     folder = home() / "releases" / name
-    if is_there(folder):
+    with reading(actor, RIGHT) as session:
+        live, out = ("queued", "running"), {"out": str(folder)}
+        is_queued = list_jobs(session, kind="export", statuses=live, config=out)
+    if is_queued or is_there(folder):
         raise Refused(
             f"release {name!r} already exists and releases are immutable",
             "choose another name",

@@ -17,6 +17,7 @@ from app.jobs.places import require_places
 from app.jobs.processes import SAFE_PATH
 from app.operations.acting import reading, record_read
 from app.operations.models import ModelRow, folder_of, rows_of
+from curation.rules.language import language_of
 from db.assignment.hidden import is_hidden
 from db.corpus.browsing import has_passages
 from db.corpus.datasets import get_dataset
@@ -142,10 +143,14 @@ def options(actor: Actor, dataset_id: int | None) -> SearchOptions:
 
 
 def examples(
-    actor: Actor, *, job_id: int | None = None, kinds: Sequence[str] = ON_PAGE
+    actor: Actor,
+    *,
+    job_id: int | None = None,
+    kinds: Sequence[str] = ON_PAGE,
+    language: str = "",
 ) -> Examples:
-    """The examples of the newest checkpoint, or of a training's, of these kinds; without groups
-    that the actor may be given to judge.
+    """The examples of the newest checkpoint, or of a training's, of these kinds, in the language
+    where one is; without groups that the actor may be given to judge.
 
     What is shown is recorded as read, so that no later study gives the actor items of it.
     """
@@ -161,7 +166,10 @@ def examples(
             return Examples(missing=NOT_STORED, model=newest.path, base=newest.base_model)
         shown, why_not = {}, {}
         for kind in kinds:
-            those = found.get(kind, {}).get("examples", [])
+            those = sorted(
+                found.get(kind, {}).get("examples", []),
+                key=lambda each: language_of(each["texts"]["P+"]) != language,
+            )
             visible = (
                 each
                 for each in those

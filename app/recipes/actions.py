@@ -3,18 +3,20 @@
 import streamlit as st
 
 from app.access.session_user import action, notify, require_permission, signed_in_user
+from app.kit.fields import at_field
 from app.kit.frame.dataset import require_dataset
 from app.operations import recipes, runs
 from app.operations.acting import queued
 from app.operations.recipes import RecipeRow, RecipeSave, RecipeShow
 from app.operations.runs import RunPreview
-from curation.recipe.recipe import renamed
+from curation.recipe.recipe import check_file_name, renamed
 
 TEXT = "recipes.text-{0}-{1}"
 ADDED = "recipes.added-{0}"
 NAME = "recipes.name-{0}"
 NOTE = "recipes.note-{0}"
 NEW_FILE = "recipes.new_file-{0}"
+FIELD = "recipes.{{}}-{0}"  # any of those, for `at_field`
 PREVIEW = "recipes.preview"  # the runs of the preview that is shown, in the address as well
 
 
@@ -38,12 +40,14 @@ def _files(row: RecipeRow) -> dict[str, str]:
 def save(row: RecipeRow) -> None:
     """Save what is edited as the next version; of a built-in recipe as one under another name."""
     files, key = _files(row), key_of(row)
-    if row.version is None:
-        files = renamed(files, str(st.session_state.get(NAME.format(key)) or "").strip())
-    note = str(st.session_state.get(NOTE.format(key)) or "").strip()
-    found = recipes.save(signed_in_user(), RecipeSave(files=files, note=note, base=row.version))
-    st.query_params["recipe"] = found.name
-    notify(f"{found.name} is saved as version {found.number}.")
+    with at_field(FIELD.format(key)):
+        if row.version is None:
+            files = renamed(files, str(st.session_state.get(NAME.format(key)) or "").strip())
+        note = str(st.session_state.get(NOTE.format(key)) or "").strip()
+        wanted = RecipeSave(files=files, note=note, base=row.version)
+        found = recipes.save(signed_in_user(), wanted)
+        st.query_params["recipe"] = found.name
+        notify(f"{found.name} is saved as version {found.number}.")
 
 
 @action
@@ -60,9 +64,9 @@ def add_file(row: RecipeRow) -> None:
     require_permission(recipes.RIGHT)
     key = key_of(row)
     name = str(st.session_state.get(NEW_FILE.format(key)) or "").strip()
-    if name:
-        added = st.session_state.setdefault(ADDED.format(key), {})
-        added[name if "." in name else f"{name}.md"] = ""
+    with at_field(NEW_FILE.format(key)):
+        check_file_name(name := name if "." in name else f"{name}.md")
+        st.session_state.setdefault(ADDED.format(key), {})[name] = ""
 
 
 @action

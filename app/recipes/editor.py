@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import streamlit as st
 
 from app.access.identity import SessionUser
+from app.kit.fields import draw_wrong
 from app.kit.page import draw_table
 from app.operations import recipes
 from app.operations.recipes import RecipeRow, RecipeShown, RecipeVersionRow
@@ -72,7 +73,9 @@ def _draw_saving(row: RecipeRow, files: dict[str, str], *, changed: bool) -> Non
     key = actions.key_of(row)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if row.version is None:
-            st.text_input("Name of your copy", f"my-{row.name}", key=actions.NAME.format(key))
+            with st.container(width="content"):
+                st.text_input("Name of your copy", f"my-{row.name}", key=actions.NAME.format(key))
+                draw_wrong(actions.NAME.format(key))
         st.text_input(
             "What is new", key=actions.NOTE.format(key), placeholder="one line, for the list"
         )
@@ -96,6 +99,7 @@ def _draw_saving(row: RecipeRow, files: dict[str, str], *, changed: bool) -> Non
         )
         with st.popover("Add a prompt"):
             st.text_input("File name", key=actions.NEW_FILE.format(key), placeholder="fits.md")
+            draw_wrong(actions.NEW_FILE.format(key))
             st.button("Add", key="recipes.add", on_click=actions.add_file, args=(row,))
 
 

@@ -205,7 +205,7 @@ def plan_of_form(runs: tuple[int, ...]) -> ReleasePlan:
 def start(runs: tuple[int, ...]) -> None:
     """Queue the export that the form describes, into the releases folder."""
     actor, wanted = require_permission(releases.RIGHT), plan_of_form(runs)
-    wanted = wanted.model_copy(update={"out": releases.new_folder(wanted.name)})
+    wanted = wanted.model_copy(update={"out": releases.new_folder(actor, wanted.name)})
     job_id = releases.create(actor, wanted, queued)
     st.session_state["releases.job"] = job_id
     notify(f"Release {wanted.name} is queued as job {job_id}.")

@@ -7,7 +7,7 @@ import streamlit as st
 
 from app.access.session_user import signed_in_user
 from app.groups.run_label import run_name
-from app.jobs_page.card import follow_job
+from app.jobs_page.card import draw_last_failure, follow_job
 from app.kit.choice import choose, take_from_url
 from app.kit.fields import draw_fields
 from app.kit.frame.dataset import chosen_dataset
@@ -139,6 +139,7 @@ def draw_judges(study: StudySummary) -> None:
         )
     if "studies.job" in st.session_state:
         follow_job(st.session_state["studies.job"], key="studies.follow")
+    draw_last_failure("judge", "studies.job", {"study_id": study.id})
 
 
 def _of_connections() -> list[str]:

@@ -6,6 +6,7 @@ import streamlit as st
 
 from app.access.session_user import action, notify, require_permission
 from app.jobs.launching import chosen_launcher
+from app.kit.fields import at_field
 from app.operations import trainings
 from app.operations.acting import queued
 from app.text.numbers import counted
@@ -49,7 +50,7 @@ def wanted_sweep(release_id: int) -> TrainSweep:
             "name": state["train.sweep_name"] or "",
             "settings": wanted_training().settings,
             "objectives": state["train.sweep_objectives"],
-            "base_models": state["train.sweep_models"],
+            "base_models": state["train.sweep_base_models"],
             "seeds": state["train.sweep_seeds"],
             **_workers(),
         }
@@ -100,6 +101,7 @@ def start(release_id: int, estimate: bool = False) -> None:
 
 
 @action
+@at_field("train.sweep_{}")
 def start_sweep(release_id: int) -> None:
     """Queue a training for every combination of objectives, base models and seeds."""
     user = require_permission(trainings.RIGHT)

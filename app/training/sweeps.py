@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app.access.identity import Actor
+from app.kit.fields import at_field, draw_wrong
 from app.kit.figure import draw_rows
 from app.operations import trainings
 from app.operations.overview.demo import RECORDED
@@ -52,6 +53,7 @@ def draw_sweep(release_id: int, wanted: TrainStart) -> None:
         live=TYPING_PAUSE,
         help=TrainSweep.model_fields["name"].description,
     )
+    below = {"name": st.container()}  # what is wrong there is known when all is read
     st.multiselect(
         "Objectives",
         list(ALL_OBJECTIVES),
@@ -59,9 +61,10 @@ def draw_sweep(release_id: int, wanted: TrainStart) -> None:
         format_func=lambda name: ALL_OBJECTIVES[name].label,
         key="train.sweep_objectives",
     )
+    below["objectives"] = st.container()
     first, second = st.columns(2)
     for column, label, name, setting in (
-        (first, "Base models", "models", "base_model"),
+        (first, "Base models", "base_models", "base_model"),
         (second, "Seeds", "seeds", "seed"),
     ):
         column.multiselect(
@@ -71,15 +74,20 @@ def draw_sweep(release_id: int, wanted: TrainStart) -> None:
             accept_new_options=True,
             key=f"train.sweep_{name}",
         )
+        below[name] = column.container()
     st.caption(
         "The eleven preselected objectives are those of Table 3; baselines can be added. "
         "Trainings wait in the queue for a free slot."
     )
+    grid: list[TrainStart] = []
     try:
-        grid = actions.wanted_sweep(release_id).trainings()
+        with at_field("train.sweep_{}"):
+            grid = actions.wanted_sweep(release_id).trainings()
     except BadInput as error:
-        grid = []
         st.error(plain(in_pages(str(error))), icon=":material/error:")
+    for name, place in below.items():
+        with place:
+            draw_wrong(f"train.sweep_{name}")
     st.button(
         f"Queue {counted(len(grid), 'training')}" if grid else "Queue sweep",
         key="train.sweep_start",

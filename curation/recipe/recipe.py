@@ -234,12 +234,7 @@ def toml_of(files: Mapping[str, str]) -> str:
     """The name of the recipe's own file. Raises BadInput where there is none, or several, and for a
     name that could not be a file beside it."""
     for name in files:
-        if not FILE_NAME.fullmatch(name):
-            raise BadInput(
-                f"a file of a recipe cannot be called {name!r}",
-                "use letters, digits, dots, hyphens and underscores",
-                code="recipe_file_name_invalid",
-            )
+        check_file_name(name)
     found = [name for name in files if name.endswith(".toml")]
     if len(found) != 1:
         raise BadInput(
@@ -248,6 +243,16 @@ def toml_of(files: Mapping[str, str]) -> str:
             code="recipe_files_invalid",
         )
     return found[0]
+
+
+def check_file_name(name: str) -> None:
+    """Raise BadInput for what cannot be the name of a recipe's file."""
+    if not FILE_NAME.fullmatch(name):
+        raise BadInput(
+            f"a file of a recipe cannot be called {name!r}",
+            "use letters, digits, dots, hyphens and underscores, and end it in .toml, .md or .txt",
+            code="recipe_file_name_invalid",
+        )
 
 
 def files_of(name_or_path: str, settings: Sequence[str] = ()) -> dict[str, str]:

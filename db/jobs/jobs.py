@@ -6,7 +6,7 @@ that a process that was declared lost cannot overwrite its successor's results.
 
 import os
 import socket
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from db.clock import silent_since, store_now
 from db.errors import BadInput, InfError, NotFound, Refused
 from db.events import record_event
-from db.home import files_root, home_id, home_ids, is_of_this_machine
+from db.home import as_stored, files_root, home_id, home_ids, is_of_this_machine
 from db.machine import process_exists
 from db.store.bulk import continue_numbering
 from db.store.secrets import redacted, refuse_secrets
@@ -89,10 +89,11 @@ def list_jobs(
     kind: str | None = None,
     statuses: Sequence[str] = (),
     launcher: str | None = None,
+    config: Mapping[str, str | int] | None = None,
     limit: int = 100,
     offset: int = 0,
 ) -> list[Job]:
-    """Jobs, newest first."""
+    """Jobs, newest first; `config`: those whose config has these values."""
     query = select(Job).order_by(Job.id.desc()).limit(limit).offset(offset)
     if kind:
         query = query.where(Job.kind == kind)
@@ -100,13 +101,19 @@ def list_jobs(
         query = query.where(Job.status.in_(statuses))
     if launcher is not None:
         query = query.where(Job.launcher == launcher)
+    for name, value in (config or {}).items():
+        held = Job.config[name]
+        found = held.as_integer() if isinstance(value, int) else held.as_string()
+        query = query.where(found == as_stored(value))
     return list(session.scalars(query))
 
 
 def live_of_run(session: Session, run_id: int) -> list[Job]:
     """The queued and running jobs that work on a run, newest first."""
-    found = list_jobs(session, kind="curate", statuses=("queued", "running"), limit=10_000)
-    return [job for job in found if job.config.get("run_id") == run_id]
+    is_live = ("queued", "running")
+    return list_jobs(
+        session, kind="curate", statuses=is_live, config={"run_id": run_id}, limit=10_000
+    )
 
 
 def ids_of_run(session: Session, run_id: int) -> list[int]:

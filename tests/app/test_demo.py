@@ -33,24 +33,24 @@ def test_an_interrupted_demo_goes_on_and_a_second_one_repeats_nothing(
     store = open_store()
     schema.upgrade(store)
     first = killed_after_the_first_study(store, tmp_path / "killed.log")
-    assert "[3/13] Create a study" in first and "[8/13]" not in first
+    assert "[3/15] Create a study" in first and "[10/15]" not in first
     once = rows_of(store, "dataset", "passage", "pair", "run", "call", "group")
     assert once["group"] == 602 and once["run"] == 1
 
     stopped = the_app_opens_before_the_training(store, tmp_path)
-    assert not [number for number in (1, 2, 3) if f"[{number}/13]" in stopped], "repeated"
-    assert "[8/13] Create a release" in stopped and "[9/13]" in stopped
+    assert not [number for number in (1, 2, 3) if f"[{number}/15]" in stopped], "repeated"
+    assert "[10/15] Create a release" in stopped and "[11/15]" in stopped
     assert "a language model" in stopped and WHY_MINUTES in stopped
     assert re.search(r"200 steps, about \S+ \S+.* of training and", stopped), "measured here"
     assert rows_of(store, *once) == once
-    assert rows_of(store, "study", "release") == {"study": 2, "release": 1}
+    assert rows_of(store, "study", "release") == {"study": 4, "release": 1}
 
     rest = inf_process("demo", "--no-serve", timeout=1200)
     assert rest.code == 0, rest.err
-    assert "[8/13]" not in rest.out and "[9/13]" in rest.out and "[13/13] Coverage" in rest.out
+    assert "[10/15]" not in rest.out and "[11/15]" in rest.out and "[15/15] Coverage" in rest.out
     assert rows_of(store, *once) == once
     assert rows_of(store, "study", "release", "checkpoint") == {
-        "study": 2,
+        "study": 4,
         "release": 1,
         "checkpoint": 1,
     }
@@ -59,7 +59,7 @@ def test_an_interrupted_demo_goes_on_and_a_second_one_repeats_nothing(
 
     everything = rows_of(store, *(table for table in Base.metadata.tables))
     second = inf_process("demo", "--no-serve")
-    assert second.code == 0 and "/13]" not in second.out
+    assert second.code == 0 and "/15]" not in second.out
     assert rows_of(store, *everything) == everything
     store.close()
 

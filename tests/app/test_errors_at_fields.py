@@ -5,19 +5,21 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
-from app_pages import PASSWORD, open_page, sign_in, words
+from app_pages import PASSWORD, open_drawers, open_page, sign_in, words
 from exporting import export
+from grown_dataset import grown
 from records_world import make_run
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 from study_world import make_world
 
 from app.kit.fields import FIELDS, field_of
+from app.recipes import actions
 from db.errors import BadInput
 from db.home import home
 from db.people.accounts import add_account
 from db.store.store import Store
-from db.tables import Account, ApiToken, Webhook
+from db.tables import Account, ApiToken, Job, Webhook
 
 ROOT = Path(__file__).parents[2]
 FIELD_TYPES = ("text_input", "text_area", "multiselect", "button_group", "number_input")
@@ -51,6 +53,65 @@ def test_a_taken_release_name_is_wrong_at_the_name(sqlite_store: Store) -> None:
         assert blamed(at) == "releases.name"
         assert at.text_input(key="releases.name").value == name
         assert not at.run().error, "said once"
+
+
+def test_the_name_of_a_release_that_is_queued_is_taken_too(sqlite_store: Store) -> None:
+    make_run(sqlite_store)
+    at = open_page("releases")
+    for _ in range(2):
+        at.button(key="releases.start").click().run()
+    assert blamed(at) == "releases.name"
+    with sqlite_store.read() as session:
+        assert len(session.scalars(select(Job)).all()) == 1
+
+
+def test_a_sweep_s_name_and_its_number_of_trainings_are_wrong_at_their_fields(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    make_run(sqlite_store)
+    export(sqlite_store, tmp_path / "out")
+    at = open_drawers(open_page("train"), "train.new", "train.sweep_drawer")
+    at.text_input(key="train.sweep_name").set_value(" ").run()
+    assert blamed(at) == "train.sweep_name"
+    at.text_input(key="train.sweep_name").set_value("mine").run()
+    assert not at.error
+    at.multiselect(key="train.sweep_objectives").set_value([]).run()
+    assert blamed(at) == "train.sweep_objectives"
+    assert at.button(key="train.sweep_start").disabled
+
+
+def test_the_name_of_a_recipe_and_of_a_prompt_are_wrong_at_their_fields(
+    sqlite_store: Store,
+) -> None:
+    make_world(sqlite_store, 4)
+    at = open_page("recipes", recipe="offline")
+    name, file = (key.format("offline@0") for key in (actions.NAME, actions.NEW_FILE))
+    for wrong in ("promptriever", "no name!", "a/b", ""):
+        at.text_input(key=name).set_value(wrong).run()
+        at.button(key="recipes.save").click().run()
+        assert blamed(at) == name
+        assert at.text_input(key=name).value == wrong
+    at.text_input(key=file).set_value("../fits.md").run()
+    at.button(key="recipes.add").click().run()
+    assert blamed(at) == file
+    at.text_input(key=file).set_value("fits").run()
+    at.button(key="recipes.add").click().run()
+    assert not at.error and "fits.md" in {each.label for each in at.tabs}
+
+
+def test_an_analysis_of_no_corpus_is_wrong_at_what_is_to_be_chosen(sqlite_store: Store) -> None:
+    grown(sqlite_store)
+    at = open_page("diversity")
+    at.multiselect(key="diversity.datasets").set_value([]).run()
+    at.button(key="diversity.start").click().run()
+    assert blamed(at) == "diversity.datasets"
+    at = open_page("overlaps")
+    at.multiselect(key="near_duplicates.datasets").set_value([]).run()
+    at.button(key="near_duplicates.start").click().run()
+    assert blamed(at) == "near_duplicates.datasets"
+    at.button_group(key="overlaps.question").set_value("contamination").run()
+    at.button(key="contamination.start").click().run()
+    assert blamed(at) == "contamination.against_datasets"
 
 
 def test_a_repository_that_is_no_name_is_wrong_at_its_field(
@@ -158,7 +219,7 @@ def test_an_error_of_no_field_that_is_drawn_is_above_the_page(
 
 def codes() -> Iterable[str]:
     """The codes of errors in the product."""
-    for folder in ("app", "curation", "db"):
+    for folder in ("app", "curation", "db", "trainer"):
         for path in (ROOT / folder).rglob("*.py"):
             yield from re.findall(r'code=f?"(\w+)', path.read_text(encoding="utf-8"))
             yield from re.findall(r'"(server_\w+)"', path.read_text(encoding="utf-8"))

@@ -129,12 +129,12 @@ def test_a_demo_without_models_lists_what_it_leaves_out_before_it_starts_and_end
 ) -> None:
     done = run_blocked(tmp_path, "-m", "app.cli.main", "demo", "--no-serve")
     assert done.returncode == 0, done.stdout + done.stderr
-    before, _, after = done.stdout.partition("[1/13] Import the demo set\n")
-    for number, title in ((10, "Evaluate"), (11, "Embed"), (13, "Coverage")):
-        assert f"[{number}/13] {title}" in before and f"[{number}/13]" not in after
-    assert "[9/13]" in after and "A recorded training" in after
+    before, _, after = done.stdout.partition("[1/15] Import the demo set\n")
+    for number, title in ((12, "Evaluate"), (13, "Embed"), (15, "Coverage")):
+        assert f"[{number}/15] {title}" in before and f"[{number}/15]" not in after
+    assert "[11/15]" in after and "A recorded training" in after
     assert "UV_TORCH_BACKEND=cpu" in before and "pip install 'inf-studio[demo]'" in before
-    assert "[8/13] Create a release" in after and "The demo is in" in after
+    assert "[10/15] Create a release" in after and "The demo is in" in after
 
 
 def test_a_cause_deep_in_the_chain_is_found_and_another_module_is_not() -> None:
@@ -174,7 +174,7 @@ def test_the_demo_measures_its_training_before_it_starts_it(
     """It printed "about half a second on two idle CPU cores" for every machine."""
     ran: list[list[str]] = []
     (training,) = (step for step in demo.steps() if step.title == demo.BESIDE_THE_APP)
-    monkeypatch.setattr(demo, "steps", lambda _: [training._replace(is_done=lambda _: False)])
+    monkeypatch.setattr(demo, "steps", lambda: [training._replace(is_done=lambda _: False)])
     monkeypatch.setattr(demo, "missing_modules", lambda _: [])
     monkeypatch.setattr(demo.operations, "state", lambda _: DemoState(release_id=7))
     monkeypatch.setattr(demo, "_run", ran.append)

@@ -1,6 +1,7 @@
 """A failed job keeps its error as it was raised: code, message and remedy apart, at every door."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -8,11 +9,14 @@ from app_pages import open_page, words
 from conftest import Ran
 from grown_dataset import grown
 from sqlalchemy import select
+from study_world import make_world
 
 import inf_studio
 from app.access.identity import owner
 from app.jobs import launching
 from app.operations import jobs as operations
+from app.operations.judging import studies
+from curation.judging.request import StudyPlan
 from db.errors import BadInput, InfError
 from db.extras import missing_extra
 from db.jobs import jobs
@@ -134,14 +138,24 @@ def test_an_error_in_json_has_message_code_and_remedy_apart_and_the_former_text(
     assert wrong.json["message"] == wrong.json["error"] and "--help" in wrong.json["remedy"]
 
 
-@pytest.mark.parametrize(("kind", "page"), [("evaluate", "evaluations"), ("project", "coverage")])
+@pytest.mark.parametrize(
+    ("kind", "page", "config"),
+    [
+        ("evaluate", "evaluations", {}),
+        ("project", "coverage", {}),
+        ("embed", "diversity", {"what": "diversity"}),
+        ("embed", "overlaps", {"what": "near_duplicates"}),
+        ("judge", "studies", {"study_id": 1}),
+    ],
+)
 def test_the_page_of_its_results_names_a_failed_job_until_a_later_one_ends_well(
-    here: Store, kind: str, page: str
+    here: Store, kind: str, page: str, config: dict[str, Any]
 ) -> None:
-    grown(here)
+    make_world(here, 6)
+    studies.create(ADA, StudyPlan(dataset="world", items=2, overlap=1))
     for status, shown in (("failed", True), ("lost", True), ("done", False), ("cancelled", False)):
         with here.write() as session:
-            job = jobs.enqueue_job(session, kind, {"n": 1})
+            job = jobs.enqueue_job(session, kind, config)
             job.status, job.error, job.remedy = status, "no file `x`", "give `dataset=NAME`"
             session.commit()
             number = job.id
@@ -151,3 +165,16 @@ def test_the_page_of_its_results_names_a_failed_job_until_a_later_one_ends_well(
         assert [each.startswith(f"Job {number} {status}: no file") for each in told] == [
             True
         ] * shown
+
+
+def test_a_page_names_no_failed_job_of_another_question_or_study(here: Store) -> None:
+    grown(here)
+    with here.write() as session:
+        for what in ("diversity", "near_duplicates"):
+            job = jobs.enqueue_job(session, "embed", {"what": what})
+            job.status, job.error = "failed", f"no {what}"
+        session.commit()
+    at = open_page("overlaps")
+    assert ["near" in each.value for each in at.warning] == [True]
+    at.button_group(key="overlaps.question").set_value("contamination").run()
+    assert not at.exception and not at.warning

@@ -36,6 +36,7 @@ from app.kit.menu import may_open
 from app.operations.overview import demo, home
 from app.operations.overview.quality import newest_judged, newest_pair
 from curation.judging.agreement import Reader, study_report
+from curation.rules.language import language_of
 from db.assignment.members import add_member, may_be_given_items, pause_judge
 from db.events import list_events
 from db.outcome.checkpoints import record_checkpoint
@@ -469,7 +470,7 @@ def test_an_empty_store_offers_the_demo_and_an_import_and_explains_a_group(
     monkeypatch.setattr(demo.subprocess, "Popen", Process)
     monkeypatch.setattr(demo, "_processes", {})
     page.button("home.load_demo").click().run()
-    assert started[0][-4:] == ["demo", "--no-serve", "--language", "en"]
+    assert started[0][-2:] == ["demo", "--no-serve"]
     assert [button.key for button in page.button] == ["tour.skip"]
     with pytest.raises(Exception, match="being loaded already"):
         start.load_demo.__wrapped__()  # type: ignore[attr-defined]
@@ -487,13 +488,15 @@ def test_the_step_of_the_demo_is_the_last_one_its_log_names() -> None:
 def test_the_example_is_a_kept_group_in_no_study_of_the_demo_and_hidden_from_its_judges(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts = example.example_texts()
-    assert len({texts[f"passage_{role}"] for role in ("positive", "instruction_negative")}) == 2
+    for language, query_id in home.EXAMPLES.items():
+        texts = example.example_texts(query_id)
+        assert len({texts[f"passage_{role}"] for role in ("positive", "instruction_negative")}) == 2
+        assert language_of(texts["passage_positive"]) == language
     fill(sqlite_store)
     assert "What is a group?" in [each.label for each in open_page("home").get("expander")]
     run_id = make_world(sqlite_store, 4, name="demo")
     monkeypatch.setattr(home, "DEMO", "demo")
-    monkeypatch.setattr(home, "EXAMPLE", "0")
+    monkeypatch.setitem(home.EXAMPLES, "en", "0")
     with sqlite_store.write() as session:
         sampled_study(session, run_id=run_id, items=4, overlap=2, name="of the demo")
         session.commit()

@@ -8,7 +8,6 @@ import pytest
 from starlette.testclient import TestClient
 
 import app
-from app.operations.overview.demo import SPOKEN
 from app.server.web import app as server
 from app.text import languages
 from app.text.languages import COOKIE, LANGUAGES, best_language, error_text, text
@@ -55,8 +54,6 @@ def test_every_text_that_a_page_names_exists() -> None:
 def test_the_cookie_comes_before_the_browser_and_both_before_english() -> None:
     assert best_language("en", "de") == "en"
     assert best_language("", "qx-CH, de;q=0.7, en;q=0.4") == "de"  # codes that no language has
-    assert best_language("", "es_ES.UTF-8", SPOKEN) == "es"  # of a terminal, for the demo's items
-    assert best_language("", "C.UTF-8", SPOKEN) == "en"
     assert best_language("", "en;q=0.4, de-AT;q=0.9") == "de"
     assert best_language("xx", "qx") == best_language("", "") == "en"
     assert best_language("", "de;q=nonsense") == "en"

@@ -381,7 +381,7 @@ def test_a_release_and_the_log_of_one_machine_are_used_on_another(
     pushed = inf_process(*words, **there)
     assert pushed.code == 0, pushed.err
     with pytest.raises(Refused, match="already exists"):
-        new_folder("mine")
+        new_folder(owner("Ada"), "mine")
 
 
 def test_a_node_of_a_cluster_without_the_files_refuses_what_reads_or_makes_some(

@@ -141,7 +141,7 @@ def test_a_named_group_is_the_same_whatever_its_endpoints(
         shown = get_group(session, ids[3])  # of the run that uses the name
         both = ", ".join(server.url for server in servers)
         assert {each.answered_by for each in shown.calls} == {f"small at {both}"}
-        assert _notes(shown, None)[0] == f"Answered by small at {both}"
+        assert _notes(shown, None)[0] == f"Written and judged by the model small at {both}"
     with pytest.raises(BadInput, match="is not a name"):
         load_recipe("msmarco", ["server_group=http://a/v1"])
 
@@ -163,8 +163,14 @@ def test_where_no_server_is_known_a_group_has_what_there_was_instead(
             call.provider, call.server_group = provider, None
         session.flush()
         shown = get_group(session, session.scalars(select(Group.id)).first() or 0)
-        assert _notes(shown, None)[0] == f"Answered by small {where}"
+        assert _notes(shown, None)[0] == f"Written and judged by the model small {where}"
         assert all(f"small {where}" in call.title for call in shown.calls)
+        for call in session.scalars(select(Call).where(Call.task == "validation")):
+            call.model = "other"
+        session.flush()
+        shown = get_group(session, shown.id)
+        noted = f"Written by the model small, judged by the model other {where}"
+        assert _notes(shown, None)[0] == noted
 
 
 def test_a_fresh_run_requests_everything_and_another_seed_generates_anew(

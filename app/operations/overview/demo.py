@@ -22,7 +22,6 @@ from app.access.permissions import require
 from app.jobs.processes import SAFE_PATH
 from app.operations.acting import writing
 from app.operations.overview.home import DEMO
-from app.text.languages import best_language
 from curation.recorded.recording import SHIPPED
 from db.errors import Refused
 from db.events import record_event
@@ -40,8 +39,12 @@ from trainer.settings.settings import split_pairs
 
 RIGHT = "server"
 JUDGE: Final = "recorded:B"
-OWN_STUDY: Final = "Ten items for you"
-SPOKEN: Final = ("en", "de", "es")  # languages of the demo set's pairs
+# By the language of its items, the last one for whoever has none of these: the newest is opened.
+OWN_STUDIES: Final = {
+    "es": "Diez tareas para usted",
+    "de": "Zehn Aufgaben für Sie",
+    "en": "Ten items for you",
+}
 LOG: Final = "demo.log"
 TRAINING: Final = "training.json"
 RECORDED: Final = "recording"  # who started the training that was not run here
@@ -58,7 +61,7 @@ class DemoState(NamedTuple):
     """What a store has of the demo: ids of rows, None and empty for what is missing.
 
     `begun_run_id`: a run that can go on; `judged`: answers of JUDGE in the first study;
-    `has_own_items`: the study of items for the user; `indexed`: the passages' vectors are stored;
+    `own_items`: languages of the items for the user; `indexed`: the passages' vectors are stored;
     `recorded_training`: the job that shows the shipped one; `base_evaluated`: the base model alone.
     """
 
@@ -67,7 +70,7 @@ class DemoState(NamedTuple):
     begun_run_id: int | None = None
     study_id: int | None = None
     judged: int = 0
-    has_own_items: bool = False
+    own_items: frozenset[str] = frozenset()
     release_id: int | None = None
     checkpoint: str | None = None
     evaluated: bool = False
@@ -114,6 +117,7 @@ def _state() -> DemoState:
             return DemoState()
         studies = select(Study.id).where(Study.dataset_id == dataset_id).order_by(Study.id)
         study_id = session.scalar(studies.limit(1))
+        named = set(session.scalars(select(Study.name).where(Study.dataset_id == dataset_id)))
         rows = [] if study_id is None else judgment_frame(session, study_id)
         release_id, checkpoint, evaluated = _trained(session, dataset_id)
         analyses = select(Analysis.kind).where(Analysis.dataset_id == dataset_id)
@@ -123,7 +127,7 @@ def _state() -> DemoState:
             _run(session, dataset_id, "created", "running", "paused", "failed", "cancelled"),
             study_id,
             sum(row.judge == JUDGE for row in rows),
-            session.scalar(studies.where(Study.name == OWN_STUDY).limit(1)) is not None,
+            frozenset(code for code, name in OWN_STUDIES.items() if name in named),
             release_id,
             checkpoint,
             evaluated,
@@ -179,9 +183,8 @@ def _is_indexed(session: Session, dataset_id: int) -> bool:
     return has_vectors(session, dataset_id)
 
 
-def load(actor: Actor, accepted: str = "") -> None:
-    """Start the demo for the current store. `accepted`: the locale of who is to judge its ten
-    items. Raises Refused while it runs."""
+def load(actor: Actor) -> None:
+    """Start the demo for the current store. Raises Refused while it runs."""
     require(actor, RIGHT)
     url = open_store().url
     logs().mkdir(parents=True, exist_ok=True)
@@ -196,10 +199,7 @@ def load(actor: Actor, accepted: str = "") -> None:
         with writing(actor, RIGHT) as session, (logs() / LOG).open("wb") as log:
             record_event(session, actor.name, "demo.load", "demo")
             _processes[url] = subprocess.Popen(
-                [
-                    *(sys.executable, *run_module("app.cli.main"), "demo", "--no-serve"),
-                    *("--language", best_language("", accepted, SPOKEN)),
-                ],
+                [sys.executable, *run_module("app.cli.main"), "demo", "--no-serve"],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

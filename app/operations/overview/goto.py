@@ -3,17 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import JSON, ColumnElement, column, func, or_, select
-from sqlalchemy.ext.compiler import compiles
+from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
-from sqlalchemy.sql.compiler import SQLCompiler
-from sqlalchemy.sql.functions import FunctionElement
 
 from app.access.identity import Actor
 from app.access.permissions import NEEDS
 from app.operations.acting import reading
 from app.operations.overview.frame import MAX_DIGITS
 from db.rows import Row
+from db.store.objects import values_of
 from db.tables import Dataset, Group, Recipe, Release, Run, Study
 
 EACH: Final = 5  # rows of a kind
@@ -135,23 +133,7 @@ def _group(session: Session, text: str, number: int | None) -> list[Place]:
 RECIPE: Final = select(Recipe.name).where(Recipe.id == Run.recipe_id).scalar_subquery()
 
 
-class Entries(FunctionElement[Any]):
-    """The entries of a JSON object: json_each, of PostgreSQL's binary kind jsonb_each."""
-
-    name, inherit_cache = "json_each", True
-
-
-@compiles(Entries, "sqlite")
-def _on_sqlite(found: Entries, compiler: SQLCompiler, **given: Any) -> str:
-    return f"json_each({compiler.process(found.clauses, **given)})"
-
-
-@compiles(Entries, "postgresql")
-def _on_postgresql(found: Entries, compiler: SQLCompiler, **given: Any) -> str:
-    return f"jsonb_each({compiler.process(found.clauses, **given)})"
-
-
-OF_TASK: Final = Entries(Run.models).table_valued(column("value", JSON))
+OF_TASK: Final = values_of(Run.models)
 RUN: Final[Sequence[Named]] = (
     RECIPE + " · " + Run.provider,
     Dataset.name,

@@ -1,6 +1,6 @@
 """What Home shows of the actor's own work: items to judge or judged, and what waits for them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from sqlalchemy import select
@@ -28,7 +28,8 @@ from db.study.rules import rules_of
 from db.study.studies import StudySummary, get_study, list_studies
 from db.tables import Dataset, Group, Judge, Pair
 
-DEMO, EXAMPLE = "demo", "demo-016a"  # the dataset of `inf demo`, and a pair in no study of it
+DEMO: Final = "demo"  # the dataset of `inf demo`
+EXAMPLES: Final = {"en": "demo-016a", "de": "demo-264a", "es": "demo-283a"}  # in no study of it
 MAX_STUDIES: Final = 3
 MAX_PLACES: Final = 5_000  # of a study of which the work is counted
 
@@ -86,18 +87,24 @@ def overview(actor: Actor, dataset_id: int | None) -> tuple[Overview, list[int]]
         return counted.overview(session, dataset_id), [job.id for job in live]
 
 
-def own_items(actor: SessionUser, seen: SeenStudies) -> OwnItems | None:
-    """The newest such study in which the user has something to do or to see; None if none."""
+def own_items(actor: SessionUser, seen: SeenStudies, language: str = "") -> OwnItems | None:
+    """The newest such study in which the user has something to do or to see, of those in the
+    language if there are any; None if none."""
     if not NEEDS["judge"].is_met(actor):
         return None
     studies = seen.under("judge", "open", "closed")
     with writing(actor, "judge") as session:
         judge_id = judge_of(session, actor).id
     with reading(actor, "judge") as session:
-        return _newest(session, judge_id, studies)
+        found = list(_own(session, judge_id, studies))
+    spoken = (each for each, code in found if code == language)
+    return next(spoken, found[0][0] if found else None)
 
 
-def _newest(session: Session, judge_id: int, studies: Sequence[StudySummary]) -> OwnItems | None:
+def _own(
+    session: Session, judge_id: int, studies: Sequence[StudySummary]
+) -> Iterator[tuple[OwnItems, object]]:
+    """Such studies, newest first, with the language that their items were sampled in."""
     for study in studies:
         of = get_study(session, study.id)
         if not rules_of(of).closes_when_done:
@@ -108,8 +115,8 @@ def _newest(session: Session, judge_id: int, studies: Sequence[StudySummary]) ->
         choices = own_choices(session, study.id, judge_id)
         if left or choices:
             shape = None if of.run_id is None else shape_of(session, of.run_id)
-            return OwnItems(study.id, study.name, left, progress.done, choices, shape)
-    return None
+            own = OwnItems(study.id, study.name, left, progress.done, choices, shape)
+            yield own, of.settings.get("language")
 
 
 def waiting(actor: SessionUser, seen: SeenStudies) -> list[Waiting]:
@@ -174,14 +181,14 @@ def _messages(session: Session, _: SessionUser, studies: Sequence[StudySummary])
     ]
 
 
-def may_show_example(actor: Actor) -> bool:
-    """Whether the example group is not hidden from the actor; where the store has it, they read it
-    now: `db.assignment.hidden`."""
+def may_show_example(actor: Actor, external_id: str) -> bool:
+    """Whether the example group of this pair is not hidden from the actor; where the store has it,
+    they read it now: `db.assignment.hidden`."""
     groups = (
         select(Group.id)
         .join(Pair, Pair.id == Group.pair_id)
         .join(Dataset, Dataset.id == Pair.dataset_id)
-        .where(Dataset.name == DEMO, Pair.external_id == EXAMPLE)
+        .where(Dataset.name == DEMO, Pair.external_id == external_id)
     )
     # hidden by a study of any dataset, whatever this page's permission shows
     with unscoped(), open_store().read() as session:

@@ -58,7 +58,7 @@
 // A click on a branch or place of Home's picture, which Plotly draws without links, is one on its link
 // below it, which keys reach: the figure names the link's number.
 addEventListener("click", ({ target }) => {
-  if (!target.closest?.(".st-key-home-flow")) return;
+  if (!target.closest?.(".st-key-home-flow-figure")) return;
   const drawn = target.closest("path, rect, text")?.__data__;
   const place = (drawn?.link ?? drawn?.node)?.customdata;
   document.querySelectorAll(".st-key-home-branches a")[place]?.click();
@@ -69,7 +69,7 @@ addEventListener("click", ({ target }) => {
 {
   let drawn = 0;
   const cut = () => {
-    for (const text of document.querySelectorAll(".st-key-home-flow .node-label")) {
+    for (const text of document.querySelectorAll(".st-key-home-flow-figure .node-label")) {
       const edge = text.ownerSVGElement.getBoundingClientRect().right;
       let name = text.textContent;
       if (text.children.length || text.dataset.cut === name) continue; // else endless: it is seen

@@ -5,7 +5,7 @@ with the same keys and the same placeholders as English. Keys with a dot before 
 errors of the store by their code.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
@@ -56,15 +56,14 @@ def is_translated(error: InfError) -> bool:
     return f"refused.{error.code}" in LANGUAGES[DEFAULT].texts
 
 
-def best_language(chosen: str, accepted: str, known: Collection[str] = LANGUAGES) -> str:
-    """The language chosen before (a cookie), else the first that the browser accepts, else English;
-    one of `known`.
+def best_language(chosen: str, accepted: str) -> str:
+    """The language chosen before (a cookie), else the first that the browser accepts, else English.
 
     `accepted` is an Accept-Language header or one locale.
     """
     for wanted in (chosen, *_by_preference(accepted)):
         code = wanted.strip().lower().replace("_", "-").split("-")[0]
-        if code in known:
+        if code in LANGUAGES:
             return code
     return DEFAULT
 
