@@ -44,7 +44,7 @@ def _with_codes(failed: PGconn) -> str:
     given = {each.keyword.decode(): each.val.decode() for each in failed.info if each.val}
     if set_verbosity is None or not given:
         return ""
-    connection = pq.PGconn.connect_start(make_conninfo(**given).encode())
+    connection: Any = pq.PGconn.connect_start(make_conninfo(**given).encode())
     try:
         set_verbosity(connection.pgconn_ptr, PQERRORS_SQLSTATE)
         until = time.monotonic() + SECONDS
@@ -56,7 +56,7 @@ def _with_codes(failed: PGconn) -> str:
                 break
             reading = socket if status == pq.PollingStatus.READING else []
             select.select(reading, [] if reading else socket, [], SECONDS)
-        return connection.get_error_message()
+        return str(connection.get_error_message())
     finally:
         connection.finish()
 

@@ -95,6 +95,7 @@ def test_another_form_of_a_word_is_found() -> None:
     assert places[0, 0] == 0 and scores[0, 0] > 0
 
 
+@pytest.mark.long
 def test_on_real_questions_stemming_finds_more(real_data: Path) -> None:
     folder = real_data / "google_queries"
     passages = [json.loads(line) for line in (folder / "passages.jsonl").read_text().splitlines()]

@@ -125,6 +125,7 @@ def test_group_ids_of_a_file_from_elsewhere_are_not_groups_of_this_store(
     assert {text.group_id for text in release.texts} == {1}
 
 
+@pytest.mark.long
 def test_the_command_takes_several_runs_and_the_pairs(sqlite_store: Store, inf: Any) -> None:
     first = grown(sqlite_store, groups=8)
     second, _ = make_second_run(sqlite_store, first)

@@ -65,6 +65,7 @@ def test_look_alike_letters_full_width_and_invisible_marks_are_folded() -> None:
     assert words("Москва") == words("МОСКВА")  # Cyrillic still equals itself
 
 
+@pytest.mark.long
 def test_heavier_edits_are_found_and_clean_texts_hardly(real_data: Path) -> None:
     """1,000 real texts each, among 1,000 clean ones of other articles or questions."""
     found = {name: rest for name, *rest in bench.heavy(real_data)}

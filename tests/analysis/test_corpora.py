@@ -413,6 +413,7 @@ def test_a_map_and_its_numbers_made_in_parts_are_those_made_at_once(
         assert of.occupied_share == whole.occupied_share
 
 
+@pytest.mark.long
 def test_the_words_of_many_texts_take_little_memory() -> None:
     texts = [f"{'bees honey summer ' * 8}{number}" for number in range(20_000)]
     column = Column(pa.chunked_array([texts]))

@@ -156,6 +156,7 @@ def test_a_killed_process_is_taken_up_from_the_vectors_it_had_stored(sqlite_stor
     assert vectors.shape == (600, 384)
 
 
+@pytest.mark.long
 def test_vectors_of_many_texts_are_held_once(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +174,7 @@ def test_vectors_of_many_texts_are_held_once(
         assert peak < 1.9 * vectors.nbytes
 
 
+@pytest.mark.long
 def test_vectors_in_a_file_are_those_in_memory_and_are_not_held(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

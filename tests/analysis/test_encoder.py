@@ -28,6 +28,7 @@ def reference(model: Any, texts: list[str]) -> np.ndarray:
     return np.asarray(model.encode(texts, normalize_embeddings=True, show_progress_bar=False))
 
 
+@pytest.mark.long
 @openvino
 def test_the_compiled_network_gives_the_vectors_of_the_reference(
     model: Any, monkeypatch: pytest.MonkeyPatch
@@ -42,6 +43,7 @@ def test_the_compiled_network_gives_the_vectors_of_the_reference(
     assert np.allclose(np.linalg.norm(found, axis=1), 1.0, atol=1e-5)
 
 
+@pytest.mark.long
 @openvino
 def test_compiling_reports_nowhere(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     connections: list[object] = []
@@ -68,6 +70,7 @@ class Branching(torch.nn.Module):
         return out
 
 
+@pytest.mark.long
 @openvino
 def test_a_network_whose_compiled_vectors_differ_is_not_replaced(
     model: Any, monkeypatch: pytest.MonkeyPatch
@@ -121,6 +124,7 @@ def test_a_table_of_words_has_nothing_to_compile_and_is_used_as_it_is(
     assert used.how.endswith("OpenVINO has nothing to compile in this model")
 
 
+@pytest.mark.long
 def test_without_openvino_the_reference_is_used_and_the_sentence_names_the_extra(
     model: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,6 +103,7 @@ def test_a_record_for_each_item_changes_nothing() -> None:
     assert one_each == report_of(replace(answers, record=None), {}, 500)
 
 
+@pytest.mark.long
 def test_three_of_four_intervals_hold_the_truth_without_records_and_nineteen_of_twenty_with() -> (
     None
 ):

@@ -149,6 +149,7 @@ def test_many_labellings_at_once_are_fitted_as_scikit_learn_fits_one() -> None:
         np.testing.assert_allclose(mine @ (features @ features.T + 1), expected, atol=1e-3)
 
 
+@pytest.mark.long
 def test_the_interval_of_texts_without_a_leak_holds_chance_in_at_least_93_of_100_sets() -> None:
     """With the classifiers as they are, 80 to 90 of 100 did; all designs: docs/intervals.md."""
     held = 0

@@ -1,6 +1,7 @@
 import random
 import tracemalloc
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -77,6 +78,7 @@ def test_the_clusters_are_those_of_all_pairs_compared() -> None:
     assert near_duplicate_keys(texts) == label
 
 
+@pytest.mark.long
 def test_the_bands_of_many_texts_take_little_memory() -> None:
     texts = [f"{number} text of {number * 7} words, {number**2}" for number in range(4_000)]
     tracemalloc.start()

@@ -97,6 +97,7 @@ def test_what_the_font_does_not_have_is_named_and_a_long_name_is_cut() -> None:
         assert printed(figure, kind).startswith(STARTS[kind])
 
 
+@pytest.mark.long
 def test_a_map_is_saved_with_its_legend_and_names_and_an_empty_one_without() -> None:
     points = with_marks(
         pd.DataFrame(

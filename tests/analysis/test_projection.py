@@ -88,6 +88,7 @@ def test_new_texts_are_placed_as_umaps_own_fitted_object_places_them() -> None:
     assert np.array_equal(place(new, fitted, map_, seed=7), found)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_texts_of_the_map_keep_their_points_and_near_ones_come_near() -> None:
     centre = np.zeros(16, dtype=np.float32)

@@ -62,6 +62,7 @@ def test_a_long_ascii_start_does_not_hide_what_comes_after(tmp_path: Path) -> No
     assert encoding_notice(path) is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("packed", PACKED)
 def test_the_encoding_is_decided_on_the_first_megabytes_alone(
     tmp_path: Path, packed: str, monkeypatch: pytest.MonkeyPatch
@@ -83,6 +84,7 @@ def test_the_encoding_is_decided_on_the_first_megabytes_alone(
     assert len(plain) == 2 and max(plain) <= opening.DECIDED_BYTES + opening.CHUNK_BYTES
 
 
+@pytest.mark.long
 def test_a_byte_after_those_that_decide_is_a_bad_row_that_names_it(tmp_path: Path) -> None:
     rows = b"tea,leaves\n" * (opening.DECIDED_BYTES // 11 + 1)
     path = tmp_path / "later.csv"

@@ -215,6 +215,7 @@ def test_the_phrases_of_requests_are_expected_and_their_debris_is_not() -> None:
     assert part["text"] == "as was wished for" and part["where"] == "end"
 
 
+@pytest.mark.long
 def test_texts_that_were_written_alike_raise_an_alarm_less_often_than_stated(
     real_data: Path,
 ) -> None:
@@ -259,6 +260,7 @@ def test_too_few_pairs_are_said() -> None:
     assert found["parts"] == [] and found["reason"] == "4 pairs: at least 5 are needed"
 
 
+@pytest.mark.long
 def test_a_large_run_is_counted_in_a_stream_of_bounded_memory() -> None:
     """4,000 groups that are never in memory together: a part in 4 % is counted over all."""
     pool = " ".join(row["text"] for row in rows_of(DEMO / "passages.jsonl")).split()

@@ -195,6 +195,7 @@ def test_three_people_have_alpha_and_a_pair_of_few_items_is_a_count(sqlite_store
     assert pairs["Kappa"].isna().all() and list(pairs["Items"]) == [8, 8, 8]
 
 
+@pytest.mark.long
 def test_a_person_who_fails_gold_or_is_too_fast_is_named_with_the_figure_without(
     sqlite_store: Store, inf: Callable[..., Ran]
 ) -> None:
@@ -281,6 +282,7 @@ def heat(page: AppTest) -> dict[str, object]:
     return {name: grid[name] for name in ("x", "y", "z")}
 
 
+@pytest.mark.long
 def test_a_large_study_is_computed_by_a_job_and_its_stored_figures_are_shown(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -414,6 +416,7 @@ def test_a_new_judgment_is_seen_by_the_state_that_the_page_follows(store: Store)
         assert {place.recipe for place in study_item_places(session, 1).values()} == {"demo"}
 
 
+@pytest.mark.long
 def test_the_page_begins_with_what_the_study_says_about_its_run(sqlite_store: Store) -> None:
     make_run(sqlite_store, kept=20, dropped=12)
     make_study(sqlite_store, dataset="books", items=24, overlap=2, sampling=Sampling())
@@ -451,6 +454,7 @@ def test_the_page_begins_with_what_the_study_says_about_its_run(sqlite_store: St
         assert len(session.scalars(select(StudyItem)).all()) > 24
 
 
+@pytest.mark.long
 def test_light_verdict_page_command_and_card_have_one_coefficient_of_an_incomplete_design(
     sqlite_store: Store, inf: Callable[..., Ran], tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pandas as pd
+import pytest
 from app_pages import open_drawers, open_page, open_tab
 from grown_dataset import grown
 from judged_study import answered_whole, judged
@@ -42,6 +43,7 @@ def shown_and_offered(page: AppTest, least: int) -> None:
         assert "--json" in told[end][1].value
 
 
+@pytest.mark.long
 def test_agreement_and_validators(sqlite_store: Store) -> None:
     # 12 items: a pair of fewer than 10 is a count, and the matrix is drawn of values
     judged(sqlite_store, {"ann": "ppnnpp" * 2, "bob": "ppnnpn" * 2, "cas": "pnnnpp" * 2})
@@ -104,6 +106,7 @@ def test_a_frame_as_csv_keeps_formulas_texts_and_numbers_numbers() -> None:
     ]
 
 
+@pytest.mark.long
 def test_no_page_waits_for_matplotlib() -> None:
     loaded = "import sys; print('matplotlib' in sys.modules)"
     modules = "app.kit.figure, app.models.comparison, app.jobs_page.curves, app.training.watched"

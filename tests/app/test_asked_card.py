@@ -243,6 +243,7 @@ def test_items_given_to_another_person_stay_one_card(store: Store, tmp_path: Pat
         assert len({one.candidates for one in theirs[start : start + PER_RECORD]}) == 1
 
 
+@pytest.mark.long
 def test_people_who_answer_at_random_and_leave_end_with_the_overlap(
     store: Store, tmp_path: Path
 ) -> None:

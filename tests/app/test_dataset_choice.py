@@ -75,6 +75,7 @@ def test_a_page_about_no_dataset_offers_no_choice_and_keeps_it_in_the_url(
     assert at.query_params["dataset"] in ("world", ["world"])
 
 
+@pytest.mark.long
 def test_runs_studies_releases_and_trainings_are_those_of_the_chosen_dataset(two: Store) -> None:
     for name, run, study in (("world", "run 1 ", "first study"), ("another", "run 2 ", "second")):
         for page, key in (("curate", "curate.run"), ("groups", "groups.run")):

@@ -67,6 +67,7 @@ def test_messages_are_the_same_by_command_route_and_page(
     assert list(drawn[0]["body"]) == ["You two", "Hello $x$ **all**"]
 
 
+@pytest.mark.long
 def test_the_table_filters_and_acts_on_those_who_were_selected(team: int) -> None:
     page = open_page("studies")
     everyone = [row["name"] for row in people_of(page)]

@@ -98,6 +98,7 @@ def test_diversity_has_a_row_for_each_text_of_the_shape(sqlite_store: Store, run
     assert counts["P+"] == counts["Q"] and counts["passage, all"] == counts["P+"] + counts["N"]
 
 
+@pytest.mark.long
 def test_texts_of_two_shapes_stand_on_a_map_by_their_own_names(
     sqlite_store: Store, run_id: int
 ) -> None:

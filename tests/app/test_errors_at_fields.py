@@ -43,6 +43,7 @@ def press(at: AppTest, label: str) -> AppTest:
     return button.click().run()
 
 
+@pytest.mark.long
 def test_a_taken_release_name_is_wrong_at_the_name(sqlite_store: Store) -> None:
     make_run(sqlite_store)
     (home() / "releases" / "taken").mkdir(parents=True)

@@ -60,6 +60,7 @@ def run_blocked(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_every_module_of_the_web_app_imports_without_the_packages_of_extras() -> None:
     imports = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): (
@@ -95,6 +96,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_web_app_works_without_scipy_and_scikit_learn_and_says_what_to_install(
     tmp_path: Path,
@@ -106,6 +108,7 @@ def test_the_web_app_works_without_scipy_and_scikit_learn_and_says_what_to_insta
     assert "inf-studio[analyze]" in found["leakage"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_needs_an_extra_ends_in_a_sentence_that_names_it(tmp_path: Path) -> None:
     def inf(*words: str) -> subprocess.CompletedProcess[str]:

@@ -46,6 +46,7 @@ def test_what_a_full_disk_swallowed_is_counted_in_the_log_afterwards() -> None:
     ]
 
 
+@pytest.mark.long
 def test_a_disk_that_is_full_of_logs_does_not_end_the_work(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,6 +71,7 @@ def test_no_channel_tells_gold_in_two_thousand_rounds(
     assert told == {}, found.aucs()
 
 
+@pytest.mark.long
 def test_gold_with_places_of_its_own_would_be_found(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,6 +86,7 @@ def test_gold_with_places_of_its_own_would_be_found(
     assert found.aucs()["late: notice"] > 0.75
 
 
+@pytest.mark.long
 def test_the_workbench_names_no_review_of_a_hidden_group(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

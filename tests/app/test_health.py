@@ -61,6 +61,7 @@ def served(sqlite_store: Store, tmp_path: Path) -> Iterator[tuple[Server, Store,
         yield server, sqlite_store, account_id
 
 
+@pytest.mark.long
 def test_a_server_whose_store_moved_on_refuses_to_write_and_its_health_names_the_schema(
     served: tuple[Server, Store, int],
 ) -> None:
@@ -84,6 +85,7 @@ def test_a_server_whose_store_moved_on_refuses_to_write_and_its_health_names_the
     assert "Traceback" not in log
 
 
+@pytest.mark.long
 def test_a_failed_answer_is_one_line_with_a_code_and_each_error_has_one_traceback(
     served: tuple[Server, Store, int],
 ) -> None:
@@ -112,6 +114,7 @@ def test_a_failed_answer_is_one_line_with_a_code_and_each_error_has_one_tracebac
     assert "sqlite3" not in answers[0].text
 
 
+@pytest.mark.long
 def test_a_line_names_the_account(served: tuple[Server, Store, int]) -> None:
     server, store, account_id = served
     with signed_in(server) as client:
@@ -183,6 +186,7 @@ def test_the_containers_check_waits_longer_than_the_answer_takes() -> None:
     assert int(docker[1]) > int(python[1]) > LIMIT_SECONDS
 
 
+@pytest.mark.long
 def test_health_reports_a_full_disk(sqlite_store: Store, tmp_path: Path) -> None:
     """A file system of 1 MB; where none can be mounted, one of a smaller limit is simulated."""
     folder = tmp_path / "small"
@@ -202,6 +206,7 @@ def test_health_reports_a_full_disk(sqlite_store: Store, tmp_path: Path) -> None
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
+@pytest.mark.long
 def test_the_containers_health_check_fails_with_the_store(
     served: tuple[Server, Store, int],
 ) -> None:

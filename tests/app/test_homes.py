@@ -126,6 +126,7 @@ def test_a_restored_store_names_the_files_of_its_own_home(
     other.close()
 
 
+@pytest.mark.long
 def test_a_release_in_a_moved_home_is_found_verified_and_listed(
     sqlite_store: Store,
     first: Path,
@@ -160,6 +161,7 @@ def test_the_id_of_a_home_is_one_for_all_processes_and_moves_with_it(
     assert homes.home_id() != found
 
 
+@pytest.mark.long
 def test_a_job_is_run_by_the_server_that_has_its_files_and_its_log_is_not_mixed_up(
     store: Store,
     first: Path,

@@ -21,6 +21,8 @@ from db.jobs import jobs
 from db.modules import run_module
 from db.store.store import Store
 
+pytestmark = pytest.mark.long
+
 NAMES = ("app", "db", "analysis", "trainer", "curation", "inf_studio", "hatch_build")
 
 

@@ -69,6 +69,7 @@ def hostile_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_a_job_does_not_import_modules_of_the_current_folder(
     sqlite_store: Store, hostile_folder: Path, tmp_path: Path
 ) -> None:

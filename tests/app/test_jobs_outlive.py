@@ -21,6 +21,8 @@ from db.jobs import jobs
 from db.store.store import Store
 from db.tables import Job
 
+pytestmark = pytest.mark.long
+
 TESTS = Path(__file__).resolve().parent.parent
 STEPS = 60
 

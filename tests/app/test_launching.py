@@ -171,6 +171,7 @@ def test_a_job_that_does_not_listen_is_ended_after_the_grace(
         )
 
 
+@pytest.mark.long
 def test_the_job_ends_with_the_command_that_waits_for_it(toys: Store) -> None:
     script = (
         "from app.access.identity import owner\n"
@@ -193,6 +194,7 @@ def test_the_job_ends_with_the_command_that_waits_for_it(toys: Store) -> None:
     until(lambda: not runs(child))
 
 
+@pytest.mark.long
 def test_the_supervisor_takes_queued_jobs_in_order(toys: Store) -> None:
     with toys.write() as session:
         ids = [jobs.enqueue_job(session, "curate", {"steps": 1}).id for _ in range(3)]
@@ -301,6 +303,7 @@ def died(store: Store, child: "subprocess.Popen[bytes]", job_id: int) -> None:
         session.commit()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_worker_that_an_earlier_supervisor_started_is_replaced(
     toys: Store, monkeypatch: pytest.MonkeyPatch, workers: int
@@ -341,6 +344,7 @@ def held_still(store: Store, job_id: int) -> int:
     return pid
 
 
+@pytest.mark.long
 def test_a_living_worker_is_not_taken_for_dead_before_it_had_time_to_beat(
     toys: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -360,6 +364,7 @@ def test_a_living_worker_is_not_taken_for_dead_before_it_had_time_to_beat(
     assert (job.status, job.attempt, job.result) == ("done", 1, AS_LAUNCHED)
 
 
+@pytest.mark.long
 def test_a_living_worker_that_stays_silent_is_killed_and_replaced(
     toys: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -376,6 +381,7 @@ def test_a_living_worker_that_stays_silent_is_killed_and_replaced(
     assert (job.status, job.attempt, job.result) == ("done", 2, AS_LAUNCHED)
 
 
+@pytest.mark.long
 def test_after_a_reboot_a_run_goes_on_with_the_server_and_key_of_its_launch(
     toys: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -467,6 +473,7 @@ def test_what_another_store_of_this_home_left_stays(
     assert status(toys, job_id) == "lost" and len(list((home() / "launched").iterdir())) == 1
 
 
+@pytest.mark.long
 def test_a_worker_that_dies_at_once_again_and_again_fails_for_good(
     toys: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -620,6 +627,7 @@ def test_a_supervisor_closes_only_the_attempt_that_it_watched(
     assert (status(toys, job_id), launching.job_now(toys, job_id).attempt) == ("running", 2)
 
 
+@pytest.mark.long
 def test_a_job_waits_for_its_own_slot_only(toys: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     with toys.write() as session:
         first, second, export = (
@@ -667,6 +675,7 @@ def test_every_launch_cancel_and_resume_is_in_the_audit_log_with_who_did_it(
     assert all(row[0].startswith("cli:") for row in told[2:])
 
 
+@pytest.mark.long
 def test_two_launches_for_one_gpu_queue_and_both_see_it_alone(
     toys: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -695,6 +704,7 @@ def test_only_gpus_this_machine_may_use_are_slots(
     assert visible_gpus() == gpus
 
 
+@pytest.mark.long
 def test_a_new_supervisor_finds_the_job_that_the_last_one_left_running(toys: Store) -> None:
     with toys.write() as session:
         first = jobs.enqueue_job(session, "curate", {"steps": 25}).id
@@ -845,6 +855,7 @@ def test_whoever_joins_a_clusters_run_here_has_its_own_key(
     assert with_handed_over(here, {})["LAB_API_KEY"] == "the-key-of-then"
 
 
+@pytest.mark.long
 def test_what_an_earlier_version_left_is_read_or_deleted_and_other_files_are_passed_over(
     toys: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -141,6 +141,7 @@ def test_every_command_ends_with_a_next_step() -> None:
     assert not set(NEXT) & {*OWN, *CONVERTED, *PROGRAMS}
 
 
+@pytest.mark.long
 def test_reports_with_a_step_of_their_own_end_with_it(
     sqlite_store: Store, inf: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,6 +42,7 @@ def runs(sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     return found
 
 
+@pytest.mark.long
 def test_every_page_draws_with_a_study_of_such_a_run(sqlite_store: Store, runs: list[int]) -> None:
     make_study(sqlite_store, dataset="small", run_id=runs[0], items=4, overlap=2)
     with sqlite_store.read() as session:
@@ -64,6 +65,7 @@ def test_a_sample_is_offered_to_people_only_of_a_run_with_picks(
         assert "written and judged by small" in words(page)
 
 
+@pytest.mark.long
 def test_the_page_of_such_a_group_draws(sqlite_store: Store, runs: list[int]) -> None:
     with sqlite_store.read() as session:
         dropped = list_groups(session, runs[1]).rows[0].id
@@ -72,6 +74,7 @@ def test_the_page_of_such_a_group_draws(sqlite_store: Store, runs: list[int]) ->
         assert not open_page("groups", group=str(group_id)).error
 
 
+@pytest.mark.long
 def test_every_report_is_made(
     sqlite_store: Store, runs: list[int], inf: Callable[..., Any]
 ) -> None:

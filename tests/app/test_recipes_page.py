@@ -130,6 +130,7 @@ def test_a_built_in_recipe_is_saved_as_one_of_ones_own(page: AppTest) -> None:
     assert "comes with us" in shown_errors(at)
 
 
+@pytest.mark.long
 def test_a_preview_runs_what_is_edited_and_stands_beside_the_saved_version(
     page: AppTest, sqlite_store: Store
 ) -> None:

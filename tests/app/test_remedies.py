@@ -98,6 +98,7 @@ def test_the_command_that_a_remedy_names_exists_with_its_options(named: str) -> 
     assert {word for word in words if word.startswith("--")} <= options, named
 
 
+@pytest.mark.long
 def test_every_page_that_a_remedy_may_name_is_in_the_menu_and_every_operation_is_named() -> None:
     assert set(PAGES.values()) <= {view.title for view in MENU}
     named = {NAMED.fullmatch(one).group(1) for one in operations_named()}  # type: ignore[union-attr]
@@ -153,6 +154,7 @@ def raised() -> Iterator[tuple[str, bool]]:
                         yield f"{room} {code}", both or "remedy" in named
 
 
+@pytest.mark.long
 def test_errors_without_a_remedy_are_those_that_are_listed() -> None:
     found = list(raised())
     without = {name for name, has_remedy in found if not has_remedy}

@@ -145,6 +145,7 @@ def test_a_cancelled_run_says_so(sqlite_store: Store, running: int) -> None:
     assert "cancelled on request" in words(at)
 
 
+@pytest.mark.long
 def test_a_drop_reason_leads_to_its_groups(sqlite_store: Store) -> None:
     add_dataset(sqlite_store)
     told = run_curation(sqlite_store, dataset="small", provider="offline")
@@ -176,6 +177,7 @@ def test_groups_are_those_of_one_provider_where_runs_had_several(
     assert "0 of 1 group reviewed · 11 groups still in work" in words(at)
 
 
+@pytest.mark.long
 def test_calls_are_told_by_stage_prompt_and_model(sqlite_store: Store) -> None:
     add_dataset(sqlite_store)
     run_curation(sqlite_store, dataset="small", provider="offline")
@@ -187,6 +189,7 @@ def test_calls_are_told_by_stage_prompt_and_model(sqlite_store: Store) -> None:
     assert table["Accepted"].between(0, 1).all()
 
 
+@pytest.mark.long
 def test_the_position_bias_of_the_judge_is_shown(sqlite_store: Store) -> None:
     add_dataset(sqlite_store)
     run_curation(sqlite_store, dataset="small", provider="offline")
@@ -212,6 +215,7 @@ def test_a_preference_for_a_place_is_told_in_words() -> None:
     assert found_text(PlaceCount(1, 0, 2, 0, 0)) == ""
 
 
+@pytest.mark.long
 def test_two_runs_stand_side_by_side(sqlite_store: Store) -> None:
     add_dataset(sqlite_store)
     first = run_curation(sqlite_store, dataset="small", provider="offline")
@@ -314,6 +318,7 @@ def test_the_estimate_asks_for_unknown_prices_and_keeps_them(
     assert "at no cost" in words(at)
 
 
+@pytest.mark.long
 def test_the_page_says_how_many_stored_answers_a_run_would_take_and_stores_no_run(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -590,6 +595,7 @@ def test_a_check_by_an_earlier_version_is_shown_with_the_command_that_repeats_it
     assert not AppTest.from_function(leakage_page, kwargs={"reason": ""}).run().info
 
 
+@pytest.mark.long
 def test_a_finished_run_is_decided_again_on_its_page(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

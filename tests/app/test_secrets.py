@@ -38,6 +38,7 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
+@pytest.mark.long
 def test_a_job_that_tells_its_secret_leaves_it_in_no_row_page_or_log(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,6 +62,7 @@ def signed_in(server: Server, name: str = "ann") -> Iterator[httpx.Client]:
         yield client
 
 
+@pytest.mark.long
 def test_an_answer_on_a_kept_connection_waits_for_no_acknowledgement(server: Server) -> None:
     """Nagle's algorithm holds the body of every such answer back for 40 ms, after its head."""
     seconds = []
@@ -296,6 +297,7 @@ def test_what_was_typed_into_the_form_is_never_markup(server: Server) -> None:
     assert "<script>" not in answer.text and "&lt;script&gt;" in answer.text
 
 
+@pytest.mark.long
 def test_a_name_that_points_here_from_elsewhere_does_not_reach_the_local_admin(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
@@ -305,6 +307,7 @@ def test_a_name_that_points_here_from_elsewhere_does_not_reach_the_local_admin(
         assert rebound.status_code == 403
 
 
+@pytest.mark.long
 def test_it_listens_elsewhere_only_when_there_are_accounts(
     sqlite_store: Store, inf_process: Callable[..., Ran]
 ) -> None:
@@ -313,6 +316,7 @@ def test_it_listens_elsewhere_only_when_there_are_accounts(
     assert "inf people add" in ran.json["error"]
 
 
+@pytest.mark.long
 def test_it_refuses_a_store_that_is_behind_with_the_command_to_run(
     inf_process: Callable[..., Ran], tmp_path: Path
 ) -> None:
@@ -357,6 +361,7 @@ def test_agents_reach_their_tools_at_the_real_server(
     assert "find_datasets" in answer.text
 
 
+@pytest.mark.long
 def test_every_route_of_ours_is_open_on_purpose() -> None:
     assert {route.path for route in ROUTES if isinstance(route, Route)} == {
         "/account",

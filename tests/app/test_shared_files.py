@@ -349,6 +349,7 @@ def test_a_storage_that_is_away_hides_no_local_log(
     share_log(log)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("storage", ["file", "s3"])
 def test_a_release_and_the_log_of_one_machine_are_used_on_another(
     storage: str,
@@ -427,6 +428,7 @@ def test_nodes_of_a_cluster_have_a_home_of_their_own_where_files_are_shared(
     assert environment_of(sqlite_store, run)["INF_HOME"] == str(one)
 
 
+@pytest.mark.long
 def test_a_job_of_one_machine_is_run_by_the_other_unless_it_names_a_file_there(
     store: Store, by_hand: None, machine: Machine, tmp_path: Path
 ) -> None:
@@ -446,6 +448,7 @@ def test_a_job_of_one_machine_is_run_by_the_other_unless_it_names_a_file_there(
     assert supervise(store, idle_seconds=0.5) == 1
 
 
+@pytest.mark.long
 def test_a_run_of_the_environments_server_is_worked_on_where_it_was_launched_or_resumed(
     store: Store,
     by_hand: None,
@@ -553,6 +556,7 @@ def test_a_clusters_run_of_the_environments_server_is_submitted_where_it_was_lau
     assert first not in sent and launching.job_now(store, first).status == "cancelled"
 
 
+@pytest.mark.long
 def test_a_training_goes_on_where_another_machine_left_it(
     sqlite_store: Store, machine: Machine, bucket: fsspec.AbstractFileSystem, tmp_path: Path
 ) -> None:
@@ -658,6 +662,7 @@ def losses_of(store: Store, job_id: int) -> dict[int, float]:
     return {point.step: point.value for point in points if point.name == "loss"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_finished", [False, True])
 def test_a_number_given_again_after_a_restore_meets_no_files_of_the_older_life(
     is_finished: bool,
@@ -688,6 +693,7 @@ def test_a_number_given_again_after_a_restore_meets_no_files_of_the_older_life(
     assert any(f"job-{before.id}" in each for each in left), "the older life's are left alone"
 
 
+@pytest.mark.long
 def test_a_training_killed_while_its_states_go_is_trained_no_second_time(
     sqlite_store: Store, machine: Machine, tmp_path: Path
 ) -> None:

@@ -25,6 +25,8 @@ from db.tables import Group, Job
 from inf_studio.client import Studio
 from inf_studio.transport import OverHttp
 
+pytestmark = pytest.mark.long
+
 ADA, PAIRS = owner("Ada"), 40
 
 

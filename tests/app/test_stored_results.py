@@ -78,6 +78,7 @@ def test_every_kind_is_among_them() -> None:
     assert sorted(COMMANDS) == sorted(KINDS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", COMMANDS)
 def test_a_job_stores_what_its_command_prints(
     sqlite_store: Store,

@@ -86,6 +86,7 @@ def test_decisions_are_counted_by_what_they_decide_for(team: int) -> None:
     assert sum(int(row[1]) for row in found.tables[0].rows) == 3
 
 
+@pytest.mark.long
 def test_command_route_and_page_have_the_same_report(
     team: int, inf: Callable[..., Ran], tmp_path: Path
 ) -> None:
@@ -104,6 +105,7 @@ def test_command_route_and_page_have_the_same_report(
     assert [tab.label for tab in page.tabs] == TITLES and "judgments by people" in words(page)
 
 
+@pytest.mark.long
 def test_a_study_of_grades_has_the_validity_of_its_records(
     sqlite_store: Store, tmp_path: Path, inf: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
 ) -> None:

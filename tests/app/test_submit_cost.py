@@ -68,6 +68,7 @@ def test_an_answer_takes_few_statements_in_two_transactions(
         assert found.total <= MAX_STATEMENTS, found.statements
 
 
+@pytest.mark.long
 def test_hidden_gold_and_a_passed_qualification_add_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,6 +84,7 @@ def test_hidden_gold_and_a_passed_qualification_add_nothing(
         assert found.total <= MAX_STATEMENTS, found.statements
 
 
+@pytest.mark.long
 def test_two_judges_with_answers_to_two_studies_never_wait_for_each_other(store: Store) -> None:
     """Each works in one study and still has an answer to the other one in the outbox."""
     studies = [make_study(store, name=name) for name in ("one", "two")]

@@ -248,6 +248,7 @@ def study(sqlite_store: Store, tmp_path: Path) -> int:
     return make_asked_study(sqlite_store, tmp_path, [record(n) for n in range(RECORDS)])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", TOOLS)
 def test_answers_in_a_tool_are_what_the_card_would_have_stored(
     sqlite_store: Store, inf: Inf, tmp_path: Path, study: int, name: str

@@ -58,6 +58,7 @@ def field_keys(at: AppTest) -> set[str]:
     return {field.key for field in (*at.text_input, *at.selectbox)}
 
 
+@pytest.mark.long
 def test_fields_are_sent_once_their_drawer_is_opened_and_kept_while_it_is_folded(
     sqlite_store: Store,
 ) -> None:
@@ -115,6 +116,7 @@ def test_four_settings_and_the_preset_are_open_and_the_estimate_stands_beside_th
     assert order[place - 1] == "train.start" and order[place + 1].startswith("about ")
 
 
+@pytest.mark.long
 def test_the_form_becomes_a_job_with_all_its_settings(
     sqlite_store: Store, nothing_starts: None
 ) -> None:
@@ -216,6 +218,7 @@ def test_a_quote_or_backslash_in_a_text_survives_the_shown_file() -> None:
     assert parse_settings(tomllib.loads(as_toml(settings))) == settings
 
 
+@pytest.mark.long
 def test_a_sweep_queues_every_combination_and_the_leaderboard_orders_them(
     sqlite_store: Store, nothing_starts: None
 ) -> None:
@@ -368,6 +371,7 @@ def test_the_licence_is_read_from_the_cards_head(card: str, licence: str) -> Non
     assert licence_of_card(card) == licence
 
 
+@pytest.mark.long
 def test_on_a_cluster_several_processes_train_together_and_its_memory_is_not_ours(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

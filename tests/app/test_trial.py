@@ -15,6 +15,7 @@ from db.store.store import Store
 from db.tables import Call, Group, GroupCall, Pair
 
 
+@pytest.mark.long
 def test_a_trial_asks_for_the_chosen_pairs_and_shows_prompts_and_answers(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -276,6 +276,7 @@ def test_an_index_of_ones_own_is_searched_on_the_page_and_by_command(
     assert "numbers and" in " ".join(str(each.value) for each in at.error)
 
 
+@pytest.mark.long
 def test_only_an_admin_searches_a_place_of_the_server(world: Store, tmp_path: Path) -> None:
     person = Actor("cleo", rights=Rights(everywhere=frozenset({"train"})))
     with pytest.raises(Refused):

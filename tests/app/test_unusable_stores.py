@@ -13,6 +13,7 @@ from db.jobs import jobs
 from db.store.store import Store
 
 
+@pytest.mark.long
 def test_a_store_that_cannot_be_opened_is_told_in_words(tmp_path: Path, inf: Any) -> None:
     (tmp_path / "file").write_text("no database, only words " * 100)
     for environment, words in (
@@ -27,6 +28,7 @@ def test_a_store_that_cannot_be_opened_is_told_in_words(tmp_path: Path, inf: Any
             assert words in told.json["error"] and "secret" not in told.out + told.err
 
 
+@pytest.mark.long
 def test_a_read_only_home_is_reported_in_a_sentence(tmp_path: Path, inf_process: Any) -> None:
     folder = tmp_path / "mounted"
     folder.mkdir()

@@ -52,6 +52,7 @@ from db.tables import (
 PASSWORD = "correct horse battery"
 
 
+@pytest.mark.long
 def test_a_password_comes_from_standard_input_and_is_stored_only_as_a_hash(
     store: Store, inf: Callable[..., Ran]
 ) -> None:

@@ -4,12 +4,15 @@ import gc
 import subprocess
 import sys
 
+import pytest
+
 from app.cli.start import without_collection
 from app.server.warm_up import page_modules
 
 HEAVY = ("torch", "transformers", "matplotlib", "scipy", "sklearn", "umap")
 
 
+@pytest.mark.long
 def test_a_page_finds_its_modules_loaded_and_no_training_library_came_with_them() -> None:
     code = f"""
 import sys, threading
@@ -32,6 +35,7 @@ def test_pandas_comes_first_and_the_pages_own_modules_after_it() -> None:
     assert len(found) == len(set(found))
 
 
+@pytest.mark.long
 def test_a_server_that_ends_loads_nothing_more() -> None:
     code = """
 import sys, threading
@@ -45,6 +49,7 @@ print("pandas" in sys.modules)
     assert done.stdout.split() == ["False"]
 
 
+@pytest.mark.long
 def test_what_the_server_does_not_need_to_answer_is_not_loaded_before() -> None:
     code = """
 import sys
@@ -56,6 +61,7 @@ print([name for name in late if name in sys.modules])
     assert done.stdout.split() == ["[]"], done.stdout
 
 
+@pytest.mark.long
 def test_streamlit_reads_no_packages_metadata_at_its_start() -> None:
     code = """
 import importlib.metadata

@@ -72,6 +72,7 @@ def test_a_sampled_study_estimates_the_run(store: Store) -> None:
     assert report["dropped_groups"]["high"] == pytest.approx(overturned)
 
 
+@pytest.mark.long
 def test_estimates_name_the_flagged_people_and_have_themselves_without_them(
     sqlite_store: Store, inf: Callable[..., Ran]
 ) -> None:

@@ -206,6 +206,7 @@ CLEAN_SETS = {
 }
 
 
+@pytest.mark.long
 def test_no_real_text_is_taken_for_debris(real_data: Path) -> None:
     prompt = read_prompt("query_negative", TASKS["query_negative"], "query_negative.md", FOLDER)
     for name, (key, gives) in CLEAN_SETS.items():

@@ -89,6 +89,7 @@ def die(worker: AnswerFiles) -> None:
     worker._files.clear()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("dies", ["process", "machine"])
 def test_answers_that_wait_behind_a_locked_store_survive_a_kill(
@@ -262,6 +263,7 @@ def test_a_file_that_cannot_be_stored_is_told_and_holds_up_nobody(
     assert files(sqlite_store) == [path]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_full_disk_tears_no_answer_but_its_own(sqlite_store: Store, tmp_path: Path) -> None:
     """In a process whose files may not be longer than so much, as a full disk does it."""

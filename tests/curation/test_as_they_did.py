@@ -103,6 +103,7 @@ def test_a_pipeline_runs_from_triples_to_a_model(
     assert 0 < after["ndcg@10"] <= 1, after
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "columns"),
     [

@@ -73,6 +73,7 @@ def answer_all(store: Store, study_id: int, person: str, chance: random.Random) 
             return rows
 
 
+@pytest.mark.long
 def test_the_audit_of_the_notes_has_the_measures_of_an_independent_script(
     sqlite_store: Store, inf: Callable[..., Ran], tmp_path: Path
 ) -> None:
@@ -125,6 +126,7 @@ def test_the_audit_of_the_notes_has_the_measures_of_an_independent_script(
     assert "role: records valid in every passage: " in shown
 
 
+@pytest.mark.long
 def test_the_audit_is_set_up_by_the_lines_of_the_docs(
     sqlite_store: Store,
     inf: Callable[..., Ran],

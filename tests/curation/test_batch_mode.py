@@ -79,6 +79,7 @@ def new_run(store: Store, **asked: Any) -> int:
     return run_id
 
 
+@pytest.mark.long
 def test_a_run_in_batches_ends_as_one_that_asks_at_once(store: Store, server: Server) -> None:
     run_id = new_run(store)
     result = run_curation(store, run_id)
@@ -210,6 +211,7 @@ def test_groups_of_promptrievers_shape_are_the_same_in_batches(
     assert list(slots_of(store, fresh["run_id"]).values()) == slots
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("trouble", [each for each in TROUBLES if each not in ("refused", "quota")])
 def test_only_what_failed_is_asked_again(sqlite_store: Store, server: Server, trouble: str) -> None:
     run_id = new_run(sqlite_store)
@@ -227,6 +229,7 @@ def test_only_what_failed_is_asked_again(sqlite_store: Store, server: Server, tr
     assert paid_twice == (failed if trouble == "some_garbled" else 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("trouble", "words"), [("refused", "the batch is refused"), ("quota", "the quota is spent")]
 )

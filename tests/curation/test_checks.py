@@ -244,6 +244,7 @@ def answers_of(store: Store, run_id: int) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in session.execute(query)]
 
 
+@pytest.mark.long
 def test_a_run_asks_every_kind_of_question_and_keeps_what_is_as_expected(
     store: Store, tmp_path: Path, server: Callable[..., Server]
 ) -> None:
@@ -322,6 +323,7 @@ def test_checks_can_judge_alone(
         assert not session.scalars(select(Item.id).where(Item.question_id.is_(None))).all()
 
 
+@pytest.mark.long
 def test_a_server_with_faults_gives_the_answers_of_one_without(
     store: Store, tmp_path: Path, server: Callable[..., Server]
 ) -> None:
@@ -358,6 +360,7 @@ def test_an_unusable_answer_drops_its_group_with_the_reason_and_is_stored_as_non
         assert set(session.scalars(outcomes)) >= {"ok", "unparsable"}
 
 
+@pytest.mark.long
 def test_the_offline_provider_answers_by_the_cosine_and_says_so(
     sqlite_store: Store, tmp_path: Path
 ) -> None:

@@ -17,6 +17,7 @@ def test_what_is_loaded_is_left_out_of_collections_until_the_work_is_over() -> N
     assert gc.get_threshold() == before
 
 
+@pytest.mark.long
 def test_a_work_that_fails_leaves_the_collector_as_it_was() -> None:
     before = gc.get_threshold()
     with pytest.raises(ValueError, match="broken off"), tuned_gc():

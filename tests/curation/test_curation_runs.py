@@ -99,6 +99,7 @@ def test_a_stored_answer_is_never_asked_for_again_in_this_run_or_another(
     assert texts_of(sqlite_store, first["run_id"]) == texts_of(sqlite_store, second["run_id"])
 
 
+@pytest.mark.long
 def test_faults_cost_at_most_their_own_row_and_every_drop_has_its_reason(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,6 +283,7 @@ def test_a_sample_takes_random_pairs_that_the_seed_fixes(store: Store) -> None:
             pairs_of(**asked)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("recipe", ["msmarco", "promptriever"])
 def test_a_job_asked_to_stop_gives_its_groups_back_and_can_be_resumed(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch, recipe: str

@@ -19,6 +19,8 @@ from curation.run.leakage import compared_texts
 from db.shape import INF_IR
 from db.store.store import Store, open_store
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[2]
 DEMO = SHIPPED.parent
 JUDGING = ROOT / "bench" / "demo_set" / "judging"

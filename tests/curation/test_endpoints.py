@@ -66,6 +66,7 @@ def test_requests_are_balanced_from_the_first_ones_on(
     assert max(server.most_in_flight for server in pair) <= 8
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("status", "code"), [(503, ""), (429, "slow"), (401, "no"), (402, "")])
 def test_one_of_two_dies_in_the_middle_and_comes_back_and_nothing_is_lost(
     sqlite_store: Store, pair: tuple[Server, Server], status: int, code: str

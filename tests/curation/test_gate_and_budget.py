@@ -334,6 +334,7 @@ def test_a_worker_waits_for_no_commit_of_another(postgres_store: Store) -> None:
         held.commit()
 
 
+@pytest.mark.long
 def test_leases_at_the_same_moment_keep_the_budget_and_wait_for_nobody(
     postgres_store: Store,
 ) -> None:

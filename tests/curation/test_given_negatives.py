@@ -174,6 +174,7 @@ def filled(store: Store) -> int:
     return dataset_id
 
 
+@pytest.mark.long
 def test_given_negatives_are_in_groups_and_leave_where_they_answer(
     store: Store, server: Server, tmp_path: Path
 ) -> None:

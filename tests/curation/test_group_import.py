@@ -97,6 +97,7 @@ def test_a_bad_group_is_told_with_its_line_and_nothing_is_imported(
         )
 
 
+@pytest.mark.long
 def test_the_commands_import_groups_from_a_file_and_from_the_hub(
     sqlite_store: Store, tmp_path: Path, inf: Any
 ) -> None:

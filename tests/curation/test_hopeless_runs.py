@@ -88,6 +88,7 @@ def work_with(workers: int, store: Store, run_id: int) -> list[dict[str, Any] | 
     return ended
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("status", "code"), [(503, ""), (402, ""), (429, "insufficient_quota"), (401, "no")]
 )
@@ -131,6 +132,7 @@ def test_the_last_rows_that_always_fail_are_dropped_and_the_run_ends(
     assert all("this prompt breaks the server" in str(each) for each in details)
 
 
+@pytest.mark.long
 def test_the_first_row_of_all_is_dropped_once_others_of_its_task_are_answered(
     store: Store, server: Server
 ) -> None:
@@ -143,6 +145,7 @@ def test_the_first_row_of_all_is_dropped_once_others_of_its_task_are_answered(
     assert result["dropped"] == {"server_error": 1}
 
 
+@pytest.mark.long
 def test_a_row_that_brings_the_server_down_each_time_is_dropped(
     sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +167,7 @@ def test_a_row_that_brings_the_server_down_each_time_is_dropped(
     assert result["dropped"] == {"server_error": 1} and len(falls) <= 24
 
 
+@pytest.mark.long
 def test_an_outage_that_lasts_over_many_resumes_drops_nothing(store: Store, server: Server) -> None:
     add_dataset(store, pairs=4)
     server.down = (20, 500, "")
@@ -178,6 +182,7 @@ def test_an_outage_that_lasts_over_many_resumes_drops_nothing(store: Store, serv
     assert work_on(store, run_id)["kept"] == 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_run_that_drops_its_first_groups_for_one_reason_pauses_and_says_what_to_change(
     store: Store, server: Server, workers: int
@@ -198,6 +203,7 @@ def test_a_run_that_drops_its_first_groups_for_one_reason_pauses_and_says_what_t
     assert states(store, run_id) == {"done": 60}
 
 
+@pytest.mark.long
 def test_the_command_exits_with_3_for_a_guarded_run_and_goes_on_without_guard(
     sqlite_store: Store, server: Server, inf: Callable[..., Any]
 ) -> None:
@@ -215,6 +221,7 @@ def test_the_command_exits_with_3_for_a_guarded_run_and_goes_on_without_guard(
     assert inf("curate", *words, "--retry", "judge_none").code == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("pairs", "faults", "more"),
     [
@@ -237,6 +244,7 @@ def test_the_guard_does_not_stop_other_runs(
     assert result["status"] == "done" and result["kept"] == 0
 
 
+@pytest.mark.long
 def test_a_retried_group_asks_anew_what_led_to_its_drop_and_nothing_else(
     store: Store, server: Server
 ) -> None:
@@ -271,6 +279,7 @@ def test_a_retried_group_asks_anew_what_led_to_its_drop_and_nothing_else(
     assert counts == [56, 24, 24, 8 + 64 + 40] and written == 16, "nothing is left of what was"
 
 
+@pytest.mark.long
 def test_a_retry_keeps_its_number_when_its_worker_stops(store: Store, server: Server) -> None:
     add_dataset(store, pairs=6)
     server.faults = {"wrong_form": 1.0}
@@ -311,6 +320,7 @@ def test_groups_that_people_have_reviewed_are_not_opened_again(
         reopen(store, run_id, retry="judge_none")
 
 
+@pytest.mark.long
 def test_other_runs_and_studies_keep_no_group_of_this_run_closed(
     store: Store, server: Server
 ) -> None:

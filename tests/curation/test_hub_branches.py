@@ -16,6 +16,8 @@ from records_world import make_run
 
 from db.store.store import Store
 
+pytestmark = pytest.mark.long
+
 REPO = "datasets/ada/books"
 MAX_REQUESTS = 40
 

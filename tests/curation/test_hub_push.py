@@ -18,6 +18,8 @@ from db.review.reviews import reject_group
 from db.store.store import Store
 from db.tables import Checkpoint, Event
 
+pytestmark = pytest.mark.long
+
 REPO = "datasets/ada/books"
 
 

@@ -24,6 +24,8 @@ from db.store.store import Store
 from db.tables import Checkpoint
 from trainer.launch.here import train
 
+pytestmark = pytest.mark.long
+
 REPO = "datasets/ada/books"
 
 

@@ -149,6 +149,7 @@ def test_a_bad_row_is_told_with_its_line_and_reason_and_nothing_is_imported(
     assert line == 3 and reason in words
 
 
+@pytest.mark.long
 def test_the_rest_is_imported_when_bad_rows_are_skipped(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
     lines = [line for line, _ in BAD_LINES]
@@ -378,6 +379,7 @@ def test_the_command_lists_bad_rows_as_json(sqlite_store: Store, tmp_path: Path,
     assert inf("import", "--pairs", path).code == 2
 
 
+@pytest.mark.long
 def test_an_import_that_does_not_wait_is_a_job(
     sqlite_store: Store, tmp_path: Path, inf: Any
 ) -> None:

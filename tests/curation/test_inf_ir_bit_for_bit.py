@@ -23,6 +23,8 @@ from db.shape import INF_IR
 from db.store.store import Store, open_store
 from db.tables import Call, Group, GroupCall, Pair
 
+pytestmark = pytest.mark.long
+
 PAIRS, VOTES = 40, 3
 OF_THE_TIME = ("README.md", "release.json", "croissant.json", "judgments")
 GROUPS = "68de56b882441a64"

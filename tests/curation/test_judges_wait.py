@@ -74,6 +74,7 @@ def assert_paid_once(server: Server, items: int) -> None:
     assert sorted(prompts)[: items - 1] == [1] * (items - 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["503", "429", "gone"])
 def test_a_judge_waits_for_its_server_shows_it_and_goes_on_by_itself(
     sqlite_store: Store, server: Server, inf: Callable[..., Ran], how: str
@@ -114,6 +115,7 @@ def test_what_waiting_does_not_mend_ends_the_judge_at_once(
     assert ended and isinstance(ended[0], ProviderError), ended
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("patience", [{"fail_fast": True}, {"patience_minutes": 1 / 60}])
 def test_without_patience_or_once_it_is_over_the_judge_ends(
     sqlite_store: Store, server: Server, patience: dict[str, Any]
@@ -162,6 +164,7 @@ def test_a_judge_that_was_answered_before_waits_at_its_start_and_a_new_one_does_
     assert isinstance(ended_after[0], Cancelled)
 
 
+@pytest.mark.long
 def test_a_judge_goes_on_when_its_database_is_restarted(server: Server) -> None:
     if missing := missing_programs():
         pytest.skip(missing)

@@ -389,6 +389,7 @@ NODES = st.recursive(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.dictionaries(st.sampled_from(KEYS), NODES, max_size=5) | JSON, max_size=3),

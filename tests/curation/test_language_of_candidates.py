@@ -60,6 +60,7 @@ def foreign(group: ClaimedGroup, passages: list[tuple[int, str]]) -> int:
     return 0 if language is None else sum(one not in (None, language) for one in spoken)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hard", (0, 2))
 def test_no_group_of_a_new_run_gets_a_passage_in_another_language(demo: Store, hard: int) -> None:
     rules = Validation(hard_distractors=hard)
@@ -80,6 +81,7 @@ def test_no_group_of_a_new_run_gets_a_passage_in_another_language(demo: Store, h
     assert all(same) and len(same) > 0.5 * len(groups)
 
 
+@pytest.mark.long
 def test_a_text_of_unclear_language_comes_after_those_in_the_language(demo: Store) -> None:
     """An English list of words, whose language no rule reads, is none of a German item's."""
     noted = {
@@ -173,6 +175,7 @@ def test_a_recipe_stored_before_reads_as_without_the_language_and_keeps_its_hash
     assert off.body()["validation"] == {"distractors": 3, "hard_distractors": 0, "votes": 1}
 
 
+@pytest.mark.long
 def test_a_run_holds_what_its_recipe_asks_for(demo: Store) -> None:
     for settings, limit in (((), 0), (("validation.distractors_in_language=false",), 1)):
         result = run_curation(

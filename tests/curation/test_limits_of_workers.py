@@ -194,6 +194,7 @@ def test_parts_of_a_limit_per_minute_make_up_the_whole() -> None:
     assert 0.5 * 400 <= asyncio.run(starts([0.25] * 4 + [0.0], 2.0)) <= 400
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [2, 8])
 def test_a_worker_without_groups_leaves_its_share_to_the_others_within_seconds(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch, count: int
@@ -262,6 +263,7 @@ def test_a_worker_without_groups_leaves_its_share_to_the_others_within_seconds(
     assert max(calls) == 16, "its calls in flight, too"
 
 
+@pytest.mark.long
 def test_a_worker_that_waits_for_groups_of_others_holds_nothing_and_takes_those_that_come_back(
     store: Store, own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,6 +317,7 @@ def dead_owner() -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.long
 def test_what_a_dead_worker_leased_is_not_waited_for(
     store: Store, own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -348,6 +351,7 @@ def test_what_a_dead_worker_leased_is_not_waited_for(
         assert get_run(session, run_id).status == "done"
 
 
+@pytest.mark.long
 def test_a_server_never_bills_more_than_the_budget_of_a_run_whose_workers_are_killed(
     postgres_store: Store, own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

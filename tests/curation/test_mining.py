@@ -208,6 +208,7 @@ def test_the_file_is_imported_with_its_negatives(
         assert TEXTS["near"] in {*texts}
 
 
+@pytest.mark.long
 def test_without_a_file_the_pairs_get_them_behind_every_door(
     birds: Store, inf: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

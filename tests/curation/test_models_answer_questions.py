@@ -268,6 +268,7 @@ def with_prices(home: Path) -> None:
     (home / "prices.toml").write_text("[small]\ninput = 1.0\noutput = 1000.0\n")
 
 
+@pytest.mark.long
 def test_a_budget_is_never_exceeded_and_a_larger_one_goes_on(
     sqlite_store: Store, inf: Inf, tmp_path: Path, server: Server, own_home: Path
 ) -> None:

@@ -124,6 +124,7 @@ def test_no_stock_phrase_stands_in_what_is_written() -> None:
     assert most <= 3, "a sentence of ours in many negatives gives them away"
 
 
+@pytest.mark.long
 def test_written_texts_do_not_depend_on_the_process() -> None:
     code = (
         "import sys; sys.path.insert(0, 'tests/curation')\n"

@@ -97,6 +97,7 @@ def in_thread(
     return thread, ended
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["503", "gone"])
 def test_a_server_that_goes_away_is_waited_for_and_the_run_is_that_of_no_outage(
     store: Store, server: Server, inf: Callable[..., Ran], how: str
@@ -141,6 +142,7 @@ def test_a_server_that_goes_away_is_waited_for_and_the_run_is_that_of_no_outage(
         assert worker_totals(session, run_id).trouble.waiting_for is None
 
 
+@pytest.mark.long
 def test_a_network_that_cuts_the_validation_alone_drops_no_group(
     sqlite_store: Store, server: Server
 ) -> None:
@@ -335,6 +337,7 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
+@pytest.mark.long
 def test_workers_go_on_when_their_database_is_restarted(
     cluster: Cluster, server: Server, sqlite_store: Store
 ) -> None:
@@ -360,6 +363,7 @@ def test_workers_go_on_when_their_database_is_restarted(
     assert server.answered.total() - before == stored_calls(store) == 240, "nothing is paid twice"
 
 
+@pytest.mark.long
 def test_a_job_whose_process_starts_while_the_store_is_away_waits_for_it(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -384,6 +388,7 @@ def test_a_job_whose_process_starts_while_the_store_is_away_waits_for_it(
         assert jobs.get_job(session, job.id).status == "done"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("at_start", [True, False])
 def test_a_supervisor_without_a_running_job_ends_with_its_patience(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, at_start: bool
@@ -432,6 +437,7 @@ def test_the_locks_of_a_client_that_vanished_are_free_within_half_a_minute() -> 
     assert float(told.stdout.splitlines()[-1]) < 45
 
 
+@pytest.mark.long
 def test_rays_supervisor_waits_for_a_store_that_is_away_and_goes_on(cluster: Cluster) -> None:
     store, ray = open_store(cluster.create()), IdleRay()
     upgrade(store)
@@ -454,6 +460,7 @@ def test_rays_supervisor_waits_for_a_store_that_is_away_and_goes_on(cluster: Clu
         assert jobs.get_job(session, job_id).status == "cancelled"
 
 
+@pytest.mark.long
 def test_a_budget_counts_each_answer_once_when_a_commit_is_cut_off_from_its_answer(
     cluster: Cluster, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -487,6 +494,7 @@ def test_a_budget_counts_each_answer_once_when_a_commit_is_cut_off_from_its_answ
         assert session.scalars(select(RunWorker.leased_usd)).all() == [0.0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("arrives", [True, False], ids=["its answer is lost", "it is lost"])
 def test_packets_that_are_dropped_in_the_middle_of_a_commit_pay_and_count_nothing_twice(
     cluster: Cluster, server: Server, sqlite_store: Store, arrives: bool

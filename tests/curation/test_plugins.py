@@ -88,6 +88,7 @@ def test_an_object_of_another_kind_is_refused_by_name(
         JUDGES.find("broken")
 
 
+@pytest.mark.long
 def test_a_study_is_judged_by_a_judge_of_another_package(
     plugin: Path, sqlite_store: Store, inf_process: Callable[..., Ran]
 ) -> None:
@@ -113,6 +114,7 @@ def test_a_run_is_written_and_validated_by_a_provider_of_another_package(
     assert validator_of(sqlite_store, done["run_id"]).name.startswith("longest:")
 
 
+@pytest.mark.long
 def test_a_collection_is_converted_by_a_source_of_another_package(
     plugin: Path, tmp_path: Path, inf_process: Callable[..., Ran]
 ) -> None:

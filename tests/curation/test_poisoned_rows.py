@@ -46,6 +46,7 @@ def queries(store: Store, count: int, *, last: bool = False) -> tuple[str, ...]:
         return tuple(session.scalars(select(Pair.query).order_by(order).limit(count)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["fail", "hang", "throttle"])
 @pytest.mark.parametrize("last", [False, True], ids=["the first rows", "the last rows"])
 def test_five_prompts_that_always_fail_hold_none_of_four_places(
@@ -103,6 +104,7 @@ def test_five_prompts_that_always_fail_hold_none_of_four_places(
     assert texts_of(sqlite_store, result["run_id"]) == texts_of(sqlite_store, undisturbed["run_id"])
 
 
+@pytest.mark.long
 def test_a_server_that_fails_now_and_then_loses_no_group(
     sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

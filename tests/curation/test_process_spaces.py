@@ -16,6 +16,8 @@ from curation.run.starting import start_run
 from db.run.runs import get_run
 from db.store.store import Store
 
+pytestmark = pytest.mark.long
+
 TESTS = Path(__file__).resolve().parents[1]
 SPACE = ("unshare", "--pid", "--fork", "--mount-proc")
 WORK = """

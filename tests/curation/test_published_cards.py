@@ -98,6 +98,7 @@ def released(sqlite_store: Store, tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
+@pytest.mark.long
 def test_a_dataset_card_is_one_the_hub_accepts_with_train_and_test(
     released: Path, tmp_path: Path
 ) -> None:

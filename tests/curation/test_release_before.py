@@ -34,6 +34,8 @@ from db.store.store import Store, open_store
 from db.store.upgrading import upgrade_store
 from db.tables import ServerGroup
 
+pytestmark = pytest.mark.long
+
 FROZEN = Path(__file__).resolve().parent.parent / "data" / "release_before"
 EXPECTED: dict[str, Any] = json.loads((FROZEN / "expected.json").read_text())
 REVISION, PAIRS, CALLS = "0023", 10, 80

@@ -37,6 +37,7 @@ def test_a_text_that_a_spreadsheet_would_run_gets_an_apostrophe() -> None:
     assert [without_formulas(text) for text in ("", "a=1", "'x", "1-1")] == ["", "a=1", "'x", "1-1"]
 
 
+@pytest.mark.long
 def test_csv_keeps_quotes_and_lines_and_reads_with_the_right_types(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
@@ -60,6 +61,7 @@ def test_csv_keeps_quotes_and_lines_and_reads_with_the_right_types(
     assert "apostrophe" in (tmp_path / "out" / "README.md").read_text()
 
 
+@pytest.mark.long
 def test_every_configuration_is_read_by_its_name(sqlite_store: Store, tmp_path: Path) -> None:
     run_id = make_run(sqlite_store)
     first = group_ids(sqlite_store, run_id)[0]
@@ -143,6 +145,7 @@ def ask_the_same(session: Session, groups: int) -> None:
         found.text = "WHO wrote it" if number % 2 else "Who wrote it"
 
 
+@pytest.mark.long
 def test_no_query_and_no_passage_is_on_both_sides_of_a_held_out_split(
     store: Store, tmp_path: Path
 ) -> None:

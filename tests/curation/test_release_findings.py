@@ -100,6 +100,7 @@ def test_agreement_diversity_and_contamination_stand_on_the_card(
     assert "left out of this release" in (tmp_path / "clean" / "README.md").read_text()
 
 
+@pytest.mark.long
 def test_a_large_team_is_on_the_card_in_seconds_and_flagged_people_are_named_by_pseudonyms(
     sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

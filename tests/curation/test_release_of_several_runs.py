@@ -100,6 +100,7 @@ def test_equal_pairs_within_one_run_stay(store: Store, tmp_path: Path) -> None:
     assert export(store, tmp_path / "out", runs=[first, second])["groups"] == 5
 
 
+@pytest.mark.long
 def test_every_group_has_the_source_licence_and_origin_of_its_own_run(
     sqlite_store: Store, tmp_path: Path
 ) -> None:

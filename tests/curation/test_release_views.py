@@ -19,6 +19,7 @@ from db.tables import Item, StudyItem
 from trainer.data.release_files import read_release
 
 
+@pytest.mark.long
 def test_the_views_hold_the_three_queries_of_every_group(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
@@ -148,6 +149,7 @@ def test_a_release_of_a_study_holds_its_groups_only(store: Store, tmp_path: Path
         export(store, tmp_path / "none", study_id=study_id, reviews="approved")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("format", ["parquet", "jsonl", "csv"])
 def test_passages_of_a_megabyte_come_back_whole(
     format: str, sqlite_store: Store, tmp_path: Path

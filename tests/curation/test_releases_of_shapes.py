@@ -84,6 +84,7 @@ def test_a_release_has_the_texts_of_its_shape(
     assert in_words.get(2 * count - 1, "rows") + " per group" in text
 
 
+@pytest.mark.long
 def test_a_parquet_release_of_five_scenarios_loads(
     store: Store, server: Server, tmp_path: Path
 ) -> None:

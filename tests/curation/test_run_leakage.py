@@ -28,6 +28,7 @@ from db.store.store import Store
 from db.tables import Group, Job, Review, SlotText
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_check_is_stored_with_the_run_and_shown_on_page_and_card(
     sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -55,6 +56,7 @@ def test_the_check_is_stored_with_the_run_and_shown_on_page_and_card(
     assert (sentence in card) if sentence else True
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_release_is_measured_over_its_own_groups_as_they_are_now(
     sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

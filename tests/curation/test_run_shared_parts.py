@@ -42,6 +42,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         yield server
 
 
+@pytest.mark.long
 def test_debris_that_no_rule_knows_is_shown_with_the_run_and_before_its_release(
     sqlite_store: Store, server: Server, inf: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -68,6 +69,7 @@ def test_debris_that_no_rule_knows_is_shown_with_the_run_and_before_its_release(
     assert "Shared parts: over the run's 18 kept groups" in card and "desk ብርሃን" in card
 
 
+@pytest.mark.long
 def test_refusals_in_a_language_without_rules_are_shown_with_the_run_and_before_its_release(
     sqlite_store: Store, inf: Callable[..., Any]
 ) -> None:
@@ -107,6 +109,7 @@ def test_refusals_in_a_language_without_rules_are_shown_with_the_run_and_before_
     assert any("short texts about something else" in text for text in warned)
 
 
+@pytest.mark.long
 def test_an_earlier_run_is_called_unchecked_everywhere_until_a_command_checks_it(
     sqlite_store: Store, server: Server, inf: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -140,6 +143,7 @@ def test_an_earlier_run_is_called_unchecked_everywhere_until_a_command_checks_it
     assert not any("not checked" in str(one.value) for one in open_page("releases").info)
 
 
+@pytest.mark.long
 def test_a_run_decided_again_is_unchecked_until_a_command_checks_what_it_keeps_now(
     sqlite_store: Store, server: Server, inf: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -187,6 +191,7 @@ def test_a_run_that_kept_nothing_has_nothing_to_check(
     assert "not checked" not in inf("runs", "show", 1).out
 
 
+@pytest.mark.long
 def test_the_check_reads_the_same_from_both_engines(store: Store, server: Server) -> None:
     add_dataset(store, pairs=8)
     server.signature = f" {DEBRIS}"

@@ -128,6 +128,7 @@ def test_an_endpoint_joins_a_group_without_changing_the_keys(
         assert group.endpoints == [server.url for server in servers]
 
 
+@pytest.mark.long
 def test_a_named_group_is_the_same_whatever_its_endpoints(
     sqlite_store: Store, servers: list[Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +174,7 @@ def test_where_no_server_is_known_a_group_has_what_there_was_instead(
         assert _notes(shown, None)[0] == noted
 
 
+@pytest.mark.long
 def test_a_fresh_run_requests_everything_and_another_seed_generates_anew(
     sqlite_store: Store, servers: list[Server]
 ) -> None:
@@ -201,6 +203,7 @@ def test_the_count_before_the_start_ends_where_an_answer_is_missing(
     )
 
 
+@pytest.mark.long
 def test_the_command_shows_what_is_reused_before_it_starts(
     sqlite_store: Store, servers: list[Server], inf: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

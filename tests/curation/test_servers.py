@@ -104,6 +104,7 @@ def test_a_deployment_of_azure_is_asked_by_its_name(
             run_curation(sqlite_store, **(ASKED | {"settings": ["model=other"]}))
 
 
+@pytest.mark.long
 def test_two_workers_that_are_told_the_same_at_once_keep_one_answer_of_each(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,6 +130,7 @@ def test_two_workers_that_are_told_the_same_at_once_keep_one_answer_of_each(
         assert session.scalar(select(func.count()).select_from(GroupCall)) == 2 * 6 * OF_ONE_GROUP
 
 
+@pytest.mark.long
 def test_the_timeout_of_the_command_holds_in_every_stage(
     sqlite_store: Store, inf: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -249,6 +249,7 @@ def test_the_last_prompts_are_set_aside_that_alone_are_throttled(
     assert max(after for after, _ in world.failed.values()) < 120
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("window", "calls"), [(1.0, 2), (60.0, 60), (60.0, 200)])
 def test_a_server_that_throttles_all_drops_no_prompt(
     simulated: Callable[..., World], window: float, calls: int
@@ -270,6 +271,7 @@ def test_a_server_that_throttles_all_drops_no_prompt(
     assert not world.failed and len(world.answered) == 600
 
 
+@pytest.mark.long
 def test_a_long_prompt_waits_for_its_part_of_a_minute(simulated: Callable[..., World]) -> None:
     """A limit of tokens a minute leaves room for short prompts when it has none for a long one."""
     taken = deque[tuple[float, int]]()
@@ -289,6 +291,7 @@ def test_a_long_prompt_waits_for_its_part_of_a_minute(simulated: Callable[..., W
     assert not world.failed and len(world.answered) == 403
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limit", [30_000, 120_000])
 def test_a_limit_of_tokens_holds_by_what_the_server_counts(
     simulated: Callable[..., World], limit: int
@@ -406,6 +409,7 @@ def test_a_server_that_thinks_for_long_is_waited_for(simulated: Callable[..., Wo
     assert world.answered["bad 0"][0] > 400
 
 
+@pytest.mark.long
 def test_answers_with_a_long_tail_are_waited_for(simulated: Callable[..., World]) -> None:
     chance = random.Random(1)
 

@@ -611,6 +611,7 @@ def test_a_group_stands_while_its_shape_has_what_it_needs() -> None:
 # ---- runs
 
 
+@pytest.mark.long
 def test_a_run_keeps_groups_with_differing_numbers_of_negatives(
     store: Store, server: Server
 ) -> None:
@@ -686,6 +687,7 @@ def test_a_second_run_asks_nothing_and_gives_the_same(store: Store, server: Serv
     assert one == other
 
 
+@pytest.mark.long
 def test_another_rule_decides_stored_answers_without_asking(
     store: Store, server: Server, tmp_path: Path
 ) -> None:
@@ -779,6 +781,7 @@ def on_page(group: GroupShown, revalidation: dict[str, str]) -> dict[str, Any]:
 NEW = "Nobody has ever built one of these by hand; they were all cast."
 
 
+@pytest.mark.long
 def test_one_text_of_a_list_is_edited_judged_again_and_restored(
     store: Store, server: Server, tmp_path: Path, inf: Callable[..., Ran]
 ) -> None:
@@ -859,6 +862,7 @@ def reasons_now(store: Store, group_id: int) -> dict[str, str | None]:
         return {each.name: each.dropped_reason for each in get_group(session, group_id).lists}
 
 
+@pytest.mark.long
 def test_one_text_of_a_list_is_taken_out_added_and_put_back(
     store: Store, server: Server, tmp_path: Path, inf: Callable[..., Ran]
 ) -> None:
@@ -930,6 +934,7 @@ def test_one_text_of_a_list_is_taken_out_added_and_put_back(
         assert get_group(session, lost.id).lists == lost.lists
 
 
+@pytest.mark.long
 def test_a_version_recorded_over_an_added_text_holds_what_the_run_decided(
     store: Store, server: Server, inf: Callable[..., Ran]
 ) -> None:
@@ -1004,6 +1009,7 @@ def test_the_card_takes_texts_of_a_list_out_and_adds_one(
     assert not any(field.startswith("backup") for field in fields)
 
 
+@pytest.mark.long
 def test_a_blind_reviewer_is_not_shown_which_texts_a_judge_dropped(
     sqlite_store: Store, server: Server
 ) -> None:
@@ -1024,6 +1030,7 @@ def test_a_blind_reviewer_is_not_shown_which_texts_a_judge_dropped(
         ]
 
 
+@pytest.mark.long
 def test_answers_about_an_edit_that_the_journal_has_need_no_server(
     sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1047,6 +1054,7 @@ def test_answers_about_an_edit_that_the_journal_has_need_no_server(
     assert edit() == first
 
 
+@pytest.mark.long
 def test_a_text_that_a_person_edited_is_not_written_when_another_version_is_used(
     sqlite_store: Store, server: Server
 ) -> None:
@@ -1071,6 +1079,7 @@ def test_a_text_that_a_person_edited_is_not_written_when_another_version_is_used
         assert "N" not in get_group(session, other.id).texts
 
 
+@pytest.mark.long
 def test_a_review_is_of_groups_with_the_same_negatives_alone(store: Store, server: Server) -> None:
     add_dataset(store, pairs=PAIRS)
     one, other, same = (run_curation(store, **ASKED)["run_id"] for _ in range(3))
@@ -1095,6 +1104,7 @@ def test_a_review_is_of_groups_with_the_same_negatives_alone(store: Store, serve
 # ---- releases
 
 
+@pytest.mark.long
 def test_a_release_has_promptrievers_columns_and_is_trained_from(
     store: Store, server: Server, tmp_path: Path
 ) -> None:

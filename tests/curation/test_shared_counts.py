@@ -143,6 +143,7 @@ def test_a_count_is_exact_once_it_is_due_and_when_the_run_is_not_at_work(
             assert latest_funnel(session, run_id) == funnel(session, run_id)
 
 
+@pytest.mark.long
 def test_a_run_that_ended_or_is_resumed_is_counted_in_full(sqlite_store: Store) -> None:
     add_dataset(sqlite_store, pairs=PAIRS)
     result = run_curation(sqlite_store, dataset="small", provider="offline")

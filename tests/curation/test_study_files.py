@@ -127,6 +127,7 @@ def test_a_bad_question_is_named_with_its_place(text: str, code: str, place: str
     assert refused.value.remedy or code == "question_labels"
 
 
+@pytest.mark.long
 def test_two_commands_make_a_study_of_an_empty_store_and_report_by_question(
     inf: Inf, tmp_path: Path
 ) -> None:
@@ -158,6 +159,7 @@ def test_two_commands_make_a_study_of_an_empty_store_and_report_by_question(
     assert "query_ok, role, best, fluency" in refused.out + refused.err
 
 
+@pytest.mark.long
 def test_the_figures_of_a_graded_question_are_those_of_other_packages(
     sqlite_store: Store, inf: Inf, tmp_path: Path
 ) -> None:

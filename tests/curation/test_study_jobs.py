@@ -98,6 +98,7 @@ def test_a_language_model_judges_a_study_and_is_never_paid_twice(
         assert not any("instruction_negative" in str(body) for body in server.bodies)
 
 
+@pytest.mark.long
 def test_a_model_that_the_server_does_not_have_is_refused(
     sqlite_store: Store, inf: Callable[..., Ran]
 ) -> None:

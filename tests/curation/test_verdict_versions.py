@@ -71,6 +71,7 @@ RULES = (
 )
 
 
+@pytest.mark.long
 def test_a_run_decided_again_has_the_verdicts_of_a_new_run_by_these_rules(
     sqlite_store: Store, tmp_path: Path, server: Callable[..., Server]
 ) -> None:
@@ -115,6 +116,7 @@ def is_early(reason: str | None) -> bool:
     return reason in ("unparsable", "refused", "cut_off", "unchanged", "empty", "too_long")
 
 
+@pytest.mark.long
 def test_thresholds_of_real_scores_move_the_line_and_back(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
@@ -135,6 +137,7 @@ def test_thresholds_of_real_scores_move_the_line_and_back(
     assert verdicts(sqlite_store, run_id) == first and require_whole(sqlite_store, run_id) == 1
 
 
+@pytest.mark.long
 def test_rules_that_change_nothing_give_every_group_its_verdict_again(
     store: Store, server: Callable[..., Server]
 ) -> None:
@@ -147,6 +150,7 @@ def test_rules_that_change_nothing_give_every_group_its_verdict_again(
     assert require_whole(store, run["run_id"]) == 2
 
 
+@pytest.mark.long
 def test_a_preview_counts_the_same_and_stores_nothing(
     store: Store, server: Callable[..., Server]
 ) -> None:
@@ -164,6 +168,7 @@ def test_a_preview_counts_the_same_and_stores_nothing(
 # ---- versions
 
 
+@pytest.mark.long
 def test_versions_say_who_when_and_which_rules_and_are_compared(
     store: Store, server: Callable[..., Server]
 ) -> None:
@@ -199,6 +204,7 @@ def test_versions_say_who_when_and_which_rules_and_are_compared(
         runs.compare_versions(ME, VersionComparison(run_id=run_id, second=7))
 
 
+@pytest.mark.long
 def test_the_same_rules_are_one_version(store: Store, server: Callable[..., Server]) -> None:
     run_id = voted(store, server)["run_id"]
     assert decide(run_id, "validation.agree=3").version == 2
@@ -209,6 +215,7 @@ def test_the_same_rules_are_one_version(store: Store, server: Callable[..., Serv
         decide(run_id, "validation.agree=0")
 
 
+@pytest.mark.long
 def test_a_version_goes_unless_something_is_of_it(
     store: Store, server: Callable[..., Server]
 ) -> None:
@@ -226,6 +233,7 @@ def test_a_version_goes_unless_something_is_of_it(
     assert require_whole(store, run_id) == 1
 
 
+@pytest.mark.long
 def test_reviews_stay_with_the_group_and_edits_are_not_what_is_decided(
     store: Store, server: Callable[..., Server]
 ) -> None:
@@ -278,6 +286,7 @@ def test_rules_that_need_answers_or_are_none_are_refused(
     assert require_whole(sqlite_store, run_id) == 1
 
 
+@pytest.mark.long
 def test_a_looser_filter_is_refused_where_it_would_let_dropped_texts_through(
     sqlite_store: Store, server: Callable[..., Server]
 ) -> None:
@@ -296,6 +305,7 @@ def test_a_looser_filter_is_refused_where_it_would_let_dropped_texts_through(
     assert found.only_in_first == found.only_in_second == 0
 
 
+@pytest.mark.long
 def test_only_a_finished_run_with_answers_is_decided_again(
     store: Store, server: Callable[..., Server]
 ) -> None:
@@ -345,6 +355,7 @@ def _decide_until(url: str, home: str, run_id: int, statement: int, rule: str) -
     decide(run_id, rule)
 
 
+@pytest.mark.long
 def test_killed_before_any_statement_the_version_before_is_whole(
     store: Store, server: Callable[..., Server], own_home: Path
 ) -> None:
@@ -369,6 +380,7 @@ def test_killed_before_any_statement_the_version_before_is_whole(
     assert require_whole(store, run_id) == 2 and verdicts(store, run_id) != before
 
 
+@pytest.mark.long
 def test_two_who_decide_at_once_get_a_version_each(
     store: Store, server: Callable[..., Server]
 ) -> None:
@@ -395,6 +407,7 @@ def test_two_who_decide_at_once_get_a_version_each(
     require_whole(store, run_id)
 
 
+@pytest.mark.long
 def test_a_run_that_worked_on_meanwhile_is_not_decided_by_what_was_read(
     store: Store, server: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -419,6 +432,7 @@ def test_a_run_that_worked_on_meanwhile_is_not_decided_by_what_was_read(
     assert require_whole(store, run_id) == 1
 
 
+@pytest.mark.long
 def test_nothing_is_asked_or_billed(store: Store, server: Callable[..., Server]) -> None:
     one = server(faults=FAULTS, seed=11)
     add_dataset(store, pairs=4)

@@ -48,6 +48,7 @@ def files_of(out: Path) -> dict[str, bytes]:
     return {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*.jsonl"))}
 
 
+@pytest.mark.long
 def test_a_release_says_which_version_it_is_of_and_stays_valid(
     store: Store, server: Callable[..., Server], tmp_path: Path
 ) -> None:
@@ -71,6 +72,7 @@ def test_a_release_says_which_version_it_is_of_and_stays_valid(
     assert again["content_sha256"] == first["content_sha256"] != second["content_sha256"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("moment", ["before the snapshot", "in the snapshot"])
 def test_a_release_is_never_of_two_versions(
     store: Store,

@@ -91,6 +91,7 @@ def test_every_item_ends_with_exactly_the_overlap(store: Store) -> None:
     assert list(counts.values()) == [2] * 5
 
 
+@pytest.mark.long
 def test_people_who_judge_at_once_never_exceed_the_overlap(store: Store) -> None:
     study_id = make_study(store, items=12, overlap=3)
     people = [judge(store, f"person {number}") for number in range(5)]

@@ -170,6 +170,7 @@ def test_a_backup_shows_one_moment_while_people_work_on(store: Store, tmp_path: 
     assert write_backup(store, tmp_path / "later")["content_sha256"] != result["content_sha256"]
 
 
+@pytest.mark.long
 def test_the_commands_back_up_and_restore(sqlite_store: Store, tmp_path: Path, inf: Any) -> None:
     fill(sqlite_store)
     result = inf("backup", tmp_path / "inf.backup", "--json")

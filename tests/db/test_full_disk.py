@@ -27,6 +27,7 @@ def said(*words: object) -> str:
     return ran.stdout.strip()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["texts", "vectors", "copies"])
 def test_a_large_temporary_file_without_space_ends_in_one_sentence(
     what: str, own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -43,6 +44,7 @@ def test_a_large_temporary_file_without_space_ends_in_one_sentence(
     assert not list(tmp_path.glob("inf-*[!e]")), "nothing is left"
 
 
+@pytest.mark.long
 def test_the_texts_of_a_file_are_checked_without_a_copy_of_them(
     own_home: Path, tmp_path: Path
 ) -> None:

@@ -38,6 +38,7 @@ def test_a_format_that_is_neither_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     assert raised.value.code == "log_format"
 
 
+@pytest.mark.long
 def test_the_lines_of_a_run_s_job_name_run_worker_and_group(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
@@ -65,6 +66,7 @@ def test_the_lines_of_a_run_s_job_name_run_worker_and_group(
     assert all(line["verdict"] in ("kept", "dropped") for line in groups)
 
 
+@pytest.mark.long
 def test_a_supervisor_writes_lines_of_the_format_that_is_set(
     sqlite_store: Store, own_home: Path
 ) -> None:

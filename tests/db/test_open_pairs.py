@@ -132,6 +132,7 @@ def change_something(session: Session, chance: random.Random, studies: list[Stud
     session.flush()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_quick_count_is_the_plain_one_whatever_happens(store: Store, seed: int) -> None:
     chance = random.Random(seed)

@@ -19,6 +19,8 @@ from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Call, Group, Item, Judge, Judgment, utc_now
 
+pytestmark = pytest.mark.long
+
 
 def add_item(store: Store, group_id: int, role: str, revision: int = 1) -> int:
     with store.write() as session:

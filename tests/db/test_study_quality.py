@@ -197,6 +197,7 @@ def test_gold_has_any_place_and_as_many_judgments_as_the_others(store: Store) ->
         assert session.query(Judgment).count() == 32
 
 
+@pytest.mark.long
 def test_every_place_of_a_gold_item_is_as_likely(sqlite_store: Store) -> None:
     found: Counter[int] = Counter()
     study_id = make_study(sqlite_store, items=4, overlap=1, spare=1)

@@ -14,6 +14,7 @@ from db.study.judgments import get_or_create_judge
 from db.tables import AdjudicationView, Judge, Judgment
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.browser,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # playwright's own pipes
 ]

@@ -22,6 +22,7 @@ from db.shape import INF_IR
 from db.store.store import Store
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.browser,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # playwright's own pipes
 ]

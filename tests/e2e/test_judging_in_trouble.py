@@ -20,6 +20,7 @@ from db.tables import Guideline, Judge, StudyItem, utc_now
 from db.values import LOCAL_ADMIN
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.browser,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # playwright's own pipes
 ]

@@ -18,6 +18,7 @@ from db.people.fields import set_field
 from db.store.store import Store, open_store
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.browser,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # playwright's own pipes
 ]

@@ -12,6 +12,7 @@ from db.people.accounts import add_account
 from db.store.store import Store
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.browser,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # playwright's own pipes
 ]

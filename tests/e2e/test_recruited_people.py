@@ -16,6 +16,7 @@ from db.store.store import Store
 from db.tables import Account, Judgment, Study
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.browser,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # playwright's own pipes
 ]

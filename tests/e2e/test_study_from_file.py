@@ -15,6 +15,7 @@ from db.store.store import Store
 from db.tables import Judgment, Question, Study
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.browser,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # playwright's own pipes
 ]

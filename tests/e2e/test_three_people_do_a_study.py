@@ -37,6 +37,7 @@ PASSWORD = "correct horse battery"
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.timeout(1800),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # playwright's own pipes
 ]

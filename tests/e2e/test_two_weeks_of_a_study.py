@@ -19,6 +19,7 @@ from db.tables import Announcement, Guideline, Invitation, Judge, Judgment, Stud
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # playwright's own pipes
 ]
 PASSWORD = "correct horse battery"

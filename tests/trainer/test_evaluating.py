@@ -19,6 +19,7 @@ from trainer.launch.here import train
 from trainer.records.rows import Evaluated
 
 
+@pytest.mark.long
 def test_a_checkpoint_is_scored_beside_its_base_model_on_its_split(
     store: Store, tmp_path: Path
 ) -> None:
@@ -123,6 +124,7 @@ def test_the_groups_of_a_further_release_are_not_scored_as_held_out(
         evaluate(claim(sqlite_store, wanted, kind="evaluate"))
 
 
+@pytest.mark.long
 def test_two_checkpoints_with_different_splits_are_not_compared(
     sqlite_store: Store, tmp_path: Path
 ) -> None:

@@ -85,6 +85,7 @@ def test_every_experiment_trains_by_its_name(
     assert not np.allclose(trained, before)
 
 
+@pytest.mark.long
 def test_an_experiment_trains_by_a_command_of_its_own(
     sqlite_store: Store, tmp_path: Path, inf_process: Callable[..., Ran]
 ) -> None:

@@ -21,6 +21,7 @@ print(before, freed, held_bytes())
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="only glibc can be asked for it")
 def test_trimming_gives_freed_pages_back() -> None:
     ran = subprocess.run(

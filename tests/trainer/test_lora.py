@@ -93,6 +93,7 @@ def test_lora_starts_at_the_base_model_trains_and_merges_exactly(
     assert list(model.state_dict()) == names
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("architecture", ["gpt2", "mamba"])
 def test_gpt2_and_mamba_train_with_lora_and_are_saved_as_ordinary_models(
     sqlite_store: Store, tmp_path: Path, architecture: str
@@ -149,6 +150,7 @@ def test_a_state_to_resume_from_holds_the_adapters_and_not_the_base(tmp_path: Pa
         assert names and all(".lora_" in name for name in names), state
 
 
+@pytest.mark.long
 def test_a_stopped_lora_training_resumes_and_gives_an_ordinary_model(
     sqlite_store: Store, tmp_path: Path
 ) -> None:

@@ -42,6 +42,7 @@ def write_parquet(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("write", [write_instructir, write_parquet])
 def test_a_folder_is_read_as_mteb_reads_it(tmp_path: Path, write: Callable[[Path], Path]) -> None:
     from mteb.abstasks.retrieval_dataset_loaders import RetrievalDatasetLoader
@@ -166,6 +167,7 @@ configs:
     assert "split test" in benchmark.convention
 
 
+@pytest.mark.long
 def test_only_the_files_that_the_card_names_are_downloaded(
     sqlite_store: Store,
     tmp_path: Path,

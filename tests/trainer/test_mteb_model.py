@@ -20,6 +20,8 @@ from trainer.launch.here import train
 from trainer.suites.followir import CHANGED, ORIGINAL
 from trainer.suites.registry import read_benchmark
 
+pytestmark = pytest.mark.long
+
 
 def write_larger_followir(folder: Path) -> Path:
     """Eight queries over forty documents, a third of the right ones changed."""

@@ -52,11 +52,13 @@ def start_two(program: str) -> list["subprocess.Popen[bytes]"]:
     ]
 
 
+@pytest.mark.long
 def test_a_process_sees_that_another_has_died() -> None:
     first, second = start_two(MEET_AND_DIE)
     assert (second.wait(240), first.wait(240)) == (9, 0)
 
 
+@pytest.mark.long
 def test_processes_reconnect_over_another_backend() -> None:
     assert [process.wait(240) for process in start_two(MEET_AGAIN)] == [0, 0]
 

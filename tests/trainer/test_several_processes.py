@@ -281,6 +281,7 @@ def test_torchrun_starts_the_same_training(sqlite_store: Store, tmp_path: Path) 
     assert job.status == "done"
 
 
+@pytest.mark.long
 def test_a_process_that_python_aborts_at_its_end_has_ended_well(tmp_path: Path) -> None:
     """gloo's threads can abort Python's own end: torchrun took a finished training for a failed
     one. Here a function that is called at that end aborts, and a training that another process

@@ -223,6 +223,7 @@ def slow_model(slow: str) -> Any:
     return model
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("extra", [{}, {"texts_at_once": "3"}, {"lora_rank": "2"}])
 def test_auto_trains_in_bf16_on_a_cpu_after_measuring_that_it_is_equal_and_faster(
     bf16_units: None, tmp_path: Path, extra: dict[str, str]
@@ -247,6 +248,7 @@ def test_one_measure_that_differs_is_enough_not_to_be_equal(loss: float, cosine:
     assert not Precision("bf16", loss_difference=loss, gradient_cosine=cosine).is_equal
 
 
+@pytest.mark.long
 def test_auto_trains_in_fp32_where_bf16_was_measured_to_be_slower(
     bf16_units: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -257,6 +259,7 @@ def test_auto_trains_in_fp32_where_bf16_was_measured_to_be_slower(
     assert chosen["losses"] == run(tmp_path / "fp32", settings_for())["losses"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("slow", ["fp32", "bf16"])
 def test_the_estimate_steps_in_the_type_that_the_training_will_choose(
     bf16_units: None, tmp_path: Path, slow: str

@@ -94,6 +94,7 @@ def test_a_retrained_or_differently_prepared_model_has_another_identity(tmp_path
     assert len(set(known)) == 3, "pooling and the prefix make other vectors, epochs do not"
 
 
+@pytest.mark.long
 def test_a_second_training_reads_what_the_first_kept_of_its_base_model(
     sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

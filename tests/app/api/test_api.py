@@ -57,6 +57,7 @@ def start(world: ApiWorld, person: str = "mina", **headers: str) -> Any:
     return world.ask(person, "POST", "/runs", json=body, headers=named)
 
 
+@pytest.mark.long
 def test_a_run_is_started_shown_changed_and_stopped(world: ApiWorld) -> None:
     made = start(world)
     assert made.status_code == 202, made.text

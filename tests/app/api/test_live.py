@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+import pytest
 from api_world import API, make_api_world
 from live_server import Server, free_port, serving
 from sqlalchemy import select
@@ -13,6 +14,8 @@ from db.events import record_event
 from db.home import home
 from db.store.store import Store
 from db.tables import Event
+
+pytestmark = pytest.mark.long
 
 
 def happened(store: Store, run_id: int, count: int) -> None:

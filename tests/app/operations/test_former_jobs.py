@@ -182,6 +182,7 @@ def as_texts(value: Any) -> Any:
     return str(value)
 
 
+@pytest.mark.long
 def test_queued_and_resumed_ones_are_worked_on_to_their_end(
     former: tuple[Store, dict[tuple[str, str], int]], caplog: pytest.LogCaptureFixture
 ) -> None:

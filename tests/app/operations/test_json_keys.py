@@ -390,6 +390,7 @@ def _take_queued(store: Store, _: str) -> None:
             run_job_here(store, job)
 
 
+@pytest.mark.long
 def test_keys_are_names_and_are_those_of_the_snapshot(
     world: Store,
     inf: Callable[..., Ran],

@@ -215,6 +215,7 @@ def neutral(world: Store) -> None:
         session.commit()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", ["picks", "questions"])
 def test_who_reads_every_byte_of_a_leased_item_learns_no_role_and_no_answer(
     world: Store, tmp_path: Path, shape: str

@@ -202,6 +202,7 @@ def test_the_error_of_a_wrong_recipe_is_the_same_at_every_door(
     assert raised.value.values == {"file": "promptriever_fits.md", "line": 3}
 
 
+@pytest.mark.long
 def test_a_preview_compares_two_recipes_and_no_list_or_release_has_its_runs(
     store: Store, inf: Callable[..., Ran], tmp_path: Path
 ) -> None:

@@ -389,6 +389,7 @@ ANALYSES: Mapping[str, tuple[tuple[str, ...], str, Callable[[Any], list[dict[str
 OF_NOW = {"analysis_id", "known", "circular"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ANALYSES)
 def test_a_page_s_tables_of_an_analysis_are_of_the_result_that_the_command_prints(
     drawn: list[list[dict[str, Any]]],
