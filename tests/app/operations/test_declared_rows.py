@@ -177,6 +177,7 @@ LOOSE = {
     "people.set_rights": "the account, its rights, and one place",
     "runs.list_all": "a filter of a list, whose model is the route's",
     "studies.list_all": "a filter of a list, whose model is the route's",
+    "try_it.examples": A_PAGE,
 }
 
 
