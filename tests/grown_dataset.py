@@ -8,6 +8,7 @@ from slot_rows import slot_rows
 from analysis import work
 from db.jobs import jobs
 from db.jobs.runner import JobHandle
+from db.run.runs import keep_count
 from db.store.bulk import insert_rows
 from db.store.store import Store
 from db.tables import Group, Pair, Passage, SlotText
@@ -58,6 +59,7 @@ def grown(store: Store, name: str = "demo", groups: int = 8, *, offline: bool = 
                 "query_negative": (f"Mention {subject}.", f"who sells {subject}", third),
             }
             insert_rows(session, SlotText, slot_rows(group.id, triplets))
+        keep_count(session, run.id)
         session.commit()
         return run.id
 

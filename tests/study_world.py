@@ -7,6 +7,7 @@ from slot_rows import slot_rows
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
+from db.run.runs import keep_count
 from db.shape import INF_IR
 from db.store.bulk import insert_rows
 from db.store.store import Store
@@ -35,6 +36,7 @@ def make_world(
     """A dataset with `groups` judged groups, three items each; returns the id of the run."""
     with store.write() as session:
         run_id = _make(session, groups, name, dropped_every)
+        keep_count(session, run_id)
         session.commit()
     return run_id
 

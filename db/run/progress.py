@@ -72,7 +72,9 @@ def list_runs(
             url=run.server.get("url") or None,
         )
         for run, counted, dataset, hidden, recipe, sha256 in session.execute(query).all()
-        for counts in (_stored(counted) or latest_funnel(session, run.id),)
+        for counts in (
+            _stored(counted) or _noted(session, run.id, MAX_ROUNDS) or funnel(session, run.id),
+        )
     ]
 
 
