@@ -11,7 +11,7 @@ from db.tables import Group, Pair, Recipe, Run
 
 NO_SETTINGS = (
     *("id", "dataset_id", "recipe_id", "status", "error", "spent_usd", "verdicts_shown"),
-    *("created_by", "created_at", "finished_at", "archived_at"),
+    *("counted", "created_by", "created_at", "finished_at", "archived_at"),
 )
 UNSET = "not set"
 

@@ -49,11 +49,12 @@ def _with_codes(failed: PGconn) -> str:
         set_verbosity(connection.pgconn_ptr, PQERRORS_SQLSTATE)
         until = time.monotonic() + SECONDS
         while connection.status != pq.ConnStatus.BAD and time.monotonic() < until:
-            status, socket = connection.connect_poll(), [connection.socket]
+            status = connection.connect_poll()
             if status == pq.PollingStatus.OK:
                 return ""
             if status == pq.PollingStatus.FAILED:
                 break
+            socket = [connection.socket]  # none where nothing listens
             reading = socket if status == pq.PollingStatus.READING else []
             select.select(reading, [] if reading else socket, [], SECONDS)
         return str(connection.get_error_message())
