@@ -17,9 +17,9 @@ from db.errors import BadInput
 from trainer.settings.template import INSTRUCTED, Template
 
 
-def has_instructed_door(model: SentenceTransformer) -> bool:
+def has_instructed_door(model: object) -> bool:
     """Whether texts with an instruction are encoded apart (`trainer.model.doors`)."""
-    first = model[0] if len(model) else None
+    first = model[0] if isinstance(model, SentenceTransformer) and len(model) else None
     return isinstance(first, Router) and INSTRUCTED in first.sub_modules
 
 

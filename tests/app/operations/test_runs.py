@@ -39,6 +39,7 @@ NEEDING_CURATE: dict[str, Callable[[Actor], Any]] = {
     "work_on": lambda actor: runs.work_on(actor, RunWork(run_id=1), unlaunched),
     "join": lambda actor: runs.join(actor, RunWork(run_id=1), unlaunched),
     "check": lambda actor: runs.check(actor, 1, unlaunched),
+    "idle": lambda actor: runs.idle(actor, RunWork(run_id=1)),
     "reuse": lambda actor: runs.reuse(actor, 1),
     "reuse_if_created": lambda actor: runs.reuse_if_created(actor, START, ""),
     "unpriced": lambda actor: runs.unpriced(actor, START),
