@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from for_the_gate import VARIABLE
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -30,6 +31,9 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.long
+@pytest.mark.skipif(
+    VARIABLE in os.environ, reason="an environment of its own: longer than the gate"
+)
 @pytest.mark.timeout(2400)
 def test_the_demo_without_pytorch_ends_with_base_scores_and_a_training_labelled_as_recorded(
     environment: Path, own_home: Path, tmp_path: Path
