@@ -31,9 +31,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(
-    VARIABLE in os.environ, reason="an environment of its own: longer than the gate"
-)
+@pytest.mark.skipif(VARIABLE in os.environ, reason="its environment takes longer than the gate")
 @pytest.mark.timeout(2400)
 def test_the_demo_without_pytorch_ends_with_base_scores_and_a_training_labelled_as_recorded(
     environment: Path, own_home: Path, tmp_path: Path
