@@ -55,6 +55,7 @@ def test_the_interval_holds_kappa_in_nineteen_of_twenty_studies(cell: bench.Cell
     assert covered.refused <= (0.05 if cell.items >= 15 else 0.107)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("team", [bench.TEAMS[0], bench.TEAMS[4], bench.TEAMS[8]])
 def test_alpha_is_right_for_a_team_and_a_mean_of_pairs_is_not(team: bench.Team) -> None:
     """The issue's design, two judges per item with skewed labels, and unequal overlap."""
@@ -66,6 +67,7 @@ def test_alpha_is_right_for_a_team_and_a_mean_of_pairs_is_not(team: bench.Team) 
         assert 0.94 - 2.5 * error <= found.covered[name] <= 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("team", [bench.TEAMS[2], bench.TEAMS[4]])
 def test_a_person_with_the_others_is_covered_in_nineteen_of_twenty(team: bench.Team) -> None:
     """By standard errors 0.981 at a truth of 0.04 and 0.940 with two skewed judges of each item."""

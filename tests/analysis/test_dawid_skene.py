@@ -39,6 +39,7 @@ def simulated(
     return decisions, truth
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pandas.errors.Pandas4Warning")  # of crowd-kit
 @pytest.mark.parametrize("seed", [0, 1])

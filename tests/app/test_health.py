@@ -126,6 +126,7 @@ def test_a_line_names_the_account(served: tuple[Server, Store, int]) -> None:
     assert found[1:5] == ("500", "POST", "/account/session", str(account_id))
 
 
+@pytest.mark.long
 @pytest.mark.postgres
 def test_health_reports_a_store_that_is_away_and_answers_again_when_it_is_back(
     tmp_path: Path, postgres_cluster: Cluster

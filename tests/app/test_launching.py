@@ -107,6 +107,7 @@ def test_a_process_that_is_killed_is_a_lost_job(toys: Store) -> None:
     assert status(toys, 1) == "lost"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dies", ["once", "always"])
 def test_the_first_of_several_workers_is_replaced_in_the_foreground_too(
     toys: Store, monkeypatch: pytest.MonkeyPatch, dies: str

@@ -352,6 +352,7 @@ def test_caddy_accepts_the_documented_block(tmp_path: Path) -> None:
     assert validated().returncode != 0
 
 
+@pytest.mark.long
 def test_the_units_steps_make_tables_and_a_first_account(tmp_path: Path) -> None:
     """As written, with every folder under one of the test's; root's programs are replaced."""
     steps = block_after("## systemd", "sh")

@@ -351,6 +351,7 @@ def test_the_command_makes_a_release(sqlite_store: Store, tmp_path: Path, inf: A
     assert missing.code == 1 and "no dataset 'poems'" in missing.json["error"]
 
 
+@pytest.mark.long
 def test_an_export_that_was_killed_gives_the_same_release_when_run_again(
     sqlite_store: Store, tmp_path: Path
 ) -> None:

@@ -118,6 +118,7 @@ def test_a_study_of_another_shape_takes_gold_and_is_filtered_by_its_own_scenario
     assert not page.exception and len(roles.value) == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("query", ["query_positive", "question"])
 def test_the_offline_rules_write_what_a_shape_says_whatever_its_names(
     sqlite_store: Store, tmp_path: Path, query: str

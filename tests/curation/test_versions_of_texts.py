@@ -133,6 +133,7 @@ RULES = (
 )
 
 
+@pytest.mark.long
 def test_a_run_decided_again_has_the_texts_of_a_new_run_by_these_rules(
     store: Store, server: Server
 ) -> None:
@@ -216,6 +217,7 @@ def test_commands_count_the_texts(
     assert texts["kept"] == sum(name[0] == "N" for group in kept for name in group[2])
 
 
+@pytest.mark.long
 def test_a_release_has_the_texts_of_the_version_and_says_which(
     store: Store, server: Server, tmp_path: Path
 ) -> None:
@@ -281,6 +283,7 @@ expected = { "N" = "< 0.5" }
     assert ended(sqlite_store, run_id) == first
 
 
+@pytest.mark.long
 def test_a_written_text_comes_back_from_its_stand_in(
     store: Store, tmp_path: Path, server: Server
 ) -> None:

@@ -311,6 +311,7 @@ def is_zombie(pid: int) -> bool:
         return True
 
 
+@pytest.mark.long
 def test_every_command_loads_and_a_job_runs_without_the_posix_parts(
     tmp_path: Path,
 ) -> None:

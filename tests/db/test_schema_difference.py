@@ -65,6 +65,7 @@ def test_a_store_made_by_an_older_form_of_0001_is_reported(
     assert "export each run as JSONL" in str(raised.value)
 
 
+@pytest.mark.long
 def test_every_older_form_of_0001_in_the_history_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

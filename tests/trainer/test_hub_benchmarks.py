@@ -20,6 +20,7 @@ from trainer.suites.hub import is_hub_name
 from trainer.suites.registry import SUBSETS, SUITES
 
 
+@pytest.mark.long
 def test_followir_comes_from_the_hub_by_name(
     sqlite_store: Store,
     tmp_path: Path,

@@ -57,6 +57,7 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("precision", "computes"), [("bf16", "bfloat16"), ("fp32", "float32")])
 def test_shards_compute_in_bf16_and_stay_float32(
     tmp_path: Path, precision: str, computes: str

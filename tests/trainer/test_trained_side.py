@@ -39,6 +39,7 @@ QUERIES = ["how long is the aldern bridge", "who built it"]
 TEXTS = ["Give a figure in metres. how long is the aldern bridge"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("architecture", BASES)
 def test_passages_and_plain_queries_equal_the_base_model_to_the_bit(
     sqlite_store: Store, tmp_path: Path, architecture: str

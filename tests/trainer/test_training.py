@@ -83,6 +83,7 @@ def test_the_card_states_the_models_origin(sqlite_store: Store, tmp_path: Path) 
     }
 
 
+@pytest.mark.long
 def test_a_fresh_process_loads_the_model_and_finds_the_same_vectors(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
@@ -341,6 +342,7 @@ def test_minilm_learns_from_a_release_and_is_scored_beside_its_base(
     assert after == {name: pytest.approx(evaluation.metrics[name], abs=1e-6) for name in after}
 
 
+@pytest.mark.long
 def test_a_detached_training_can_be_cancelled(sqlite_store: Store, tmp_path: Path) -> None:
     config = config_for(tmp_path, epochs="100000")
 

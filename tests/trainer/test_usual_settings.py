@@ -312,6 +312,7 @@ print("the same")
 """
 
 
+@pytest.mark.long
 def test_batches_prepared_ahead_give_the_same_training(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", TWO_TRAININGS, tmp_path],
