@@ -1,6 +1,6 @@
 """What Home shows of the actor's own work: items to judge or judged, and what waits for them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from sqlalchemy import select
@@ -96,27 +96,24 @@ def own_items(actor: SessionUser, seen: SeenStudies, language: str = "") -> OwnI
     with writing(actor, "judge") as session:
         judge_id = judge_of(session, actor).id
     with reading(actor, "judge") as session:
-        found = list(_own(session, judge_id, studies))
-    spoken = (each for each, code in found if code == language)
-    return next(spoken, found[0][0] if found else None)
+        return _newest(session, judge_id, studies, language)
 
 
-def _own(
-    session: Session, judge_id: int, studies: Sequence[StudySummary]
-) -> Iterator[tuple[OwnItems, object]]:
-    """Such studies, newest first, with the language that their items were sampled in."""
-    for study in studies:
-        of = get_study(session, study.id)
-        if not rules_of(of).closes_when_done:
-            continue
+def _newest(
+    session: Session, judge_id: int, studies: Sequence[StudySummary], language: str
+) -> OwnItems | None:
+    found = ((each, get_study(session, each.id)) for each in studies)
+    own = [(each, of) for each, of in found if rules_of(of).closes_when_done]
+    own.sort(key=lambda pair: pair[1].settings.get("language") != language)  # stable: newest first
+    for study, of in own:
         progress = own_progress(session, study.id, judge_id)
         is_given = study.status == "open" and may_be_given_items(session, study.id, judge_id)
         left = progress.left if is_given else 0
         choices = own_choices(session, study.id, judge_id)
         if left or choices:
             shape = None if of.run_id is None else shape_of(session, of.run_id)
-            own = OwnItems(study.id, study.name, left, progress.done, choices, shape)
-            yield own, of.settings.get("language")
+            return OwnItems(study.id, study.name, left, progress.done, choices, shape)
+    return None
 
 
 def waiting(actor: SessionUser, seen: SeenStudies) -> list[Waiting]:
