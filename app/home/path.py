@@ -75,7 +75,7 @@ def path_of(
             "datasets",
             "Import",
             _exists(found.pairs),
-            f"{counted(found.pairs, 'pair')}, {counted(found.passages, 'passage')}"
+            counted(found.pairs, "pair")
             if found.pairs
             else "import queries and the passages that answer them",
             "Import your data",

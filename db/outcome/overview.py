@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, func, select
+from sqlalchemy import ColumnElement, and_, exists, func, select, union_all
 from sqlalchemy.orm import Session
 
 from db.jobs.jobs import live_of_run
@@ -11,21 +11,19 @@ from db.outcome.analyses import ids_by_kind
 from db.outcome.checkpoints import trained_on
 from db.release.releases import with_groups_of
 from db.run.groups import released
+from db.run.progress import list_runs
 from db.run.runs import RunSummary
 from db.run.workers import worker_totals
 from db.tables import (
     Checkpoint,
-    Dataset,
-    Evaluation,
     Group,
     Job,
     Judge,
     Judgment,
     Pair,
-    Passage,
     Release,
+    ReleaseGroup,
     Review,
-    Run,
     Study,
 )
 from db.values import NONE
@@ -38,31 +36,26 @@ LOST = (
 
 @dataclass(frozen=True)
 class Overview:
-    """Counts of everything; `offline` and `simulated` report whether some of it is."""
+    """Counts of a dataset, or of everything; of groups those that were kept and dropped."""
 
-    datasets: int
     pairs: int
-    passages: int
-    runs: int
-    groups: int
     kept: int
     dropped: int
-    studies: int
+    offline_runs: int
     judgments: int
     simulated_judgments: int
     reviews: int
     analyses: dict[str, int]
     releases: int
     checkpoints: int
-    evaluations: int
     jobs_failed: int
-    offline_runs: int
 
 
 def overview(session: Session, dataset_id: int | None = None) -> Overview:
     """Count what the store holds, all of it or of one dataset; failed jobs always of all.
 
-    `judgments` are those of studies, not of the validator.
+    `judgments` are those of studies, not of the validator. Groups are not counted, their runs'
+    counts are added; archived runs have theirs, too.
     """
 
     def within(query: Any, condition: ColumnElement[bool]) -> Any:
@@ -74,59 +67,29 @@ def overview(session: Session, dataset_id: int | None = None) -> Overview:
     def rows(table: type, condition: ColumnElement[bool]) -> Any:
         return within(select(func.count()).select_from(table), condition)
 
-    runs = select(Run.id).where(Run.dataset_id == dataset_id)
-    groups = Group.run_id.in_(runs)
-    verdicts = dict(
-        session.execute(
-            within(
-                select(Group.verdict, func.count())
-                .where(Group.verdict.is_not(None))
-                .group_by(Group.verdict),
-                groups,
-            )
-        ).all()
-    )
+    runs = list_runs(session, dataset_id, archived=True)
     in_studies = within(
         select(func.count(Judgment.id)).where(Judgment.is_current, Judgment.study_id.is_not(None)),
         Judgment.study_id.in_(select(Study.id).where(Study.dataset_id == dataset_id)),
     )
     simulated = in_studies.join(Judge, Judge.id == Judgment.judge_id).where(Judge.simulated)
-    checkpoints = rows(Checkpoint, trained_on(dataset_id or 0))
+    of_reviewed = exists().where(  # asked of each review: they are fewer than groups
+        Group.id == Review.group_id, Group.run_id.in_([run.id for run in runs])
+    )
     return Overview(
-        datasets=count(
-            rows(Dataset, Dataset.id == dataset_id).where(Dataset.archived_at.is_(None))
-        ),
         pairs=count(rows(Pair, Pair.dataset_id == dataset_id)),
-        passages=count(
-            rows(Passage, Passage.dataset_id == dataset_id).where(Passage.origin != "generated")
-        ),
-        runs=count(rows(Run, Run.dataset_id == dataset_id).where(Run.archived_at.is_(None))),
-        groups=count(rows(Group, groups)),
-        kept=verdicts.get("kept", 0),
-        dropped=verdicts.get("dropped", 0),
-        studies=count(rows(Study, Study.dataset_id == dataset_id)),
+        kept=sum(run.kept for run in runs),
+        dropped=sum(run.dropped for run in runs),
+        offline_runs=sum(run.offline for run in runs),
         judgments=count(in_studies),
         simulated_judgments=count(simulated),
-        reviews=count(
-            rows(Review, Review.group_id.in_(select(Group.id).where(groups))).where(
-                Review.is_current
-            )
-        ),
+        reviews=count(rows(Review, of_reviewed).where(Review.is_current)),
         analyses={kind: len(ids) for kind, ids in ids_by_kind(session, dataset_id).items()},
         releases=count(rows(Release, with_groups_of(dataset_id or 0))),
-        checkpoints=count(checkpoints),
-        evaluations=count(
-            rows(
-                Evaluation,
-                Evaluation.checkpoint_id.in_(
-                    select(Checkpoint.id).where(trained_on(dataset_id or 0))
-                ),
-            )
-        ),
+        checkpoints=count(rows(Checkpoint, trained_on(dataset_id or 0))),
         jobs_failed=count(
             select(func.count()).select_from(Job).where(Job.status.in_(["failed", "lost"]))
         ),
-        offline_runs=count(rows(Run, Run.dataset_id == dataset_id).where(Run.offline)),
     )
 
 
@@ -145,14 +108,21 @@ def kept_groups(session: Session, run_id: int) -> list[KeptGroups]:
     """What became of a run's kept groups."""
     is_released, is_used = released().label("released"), released(trained=True).label("used")
     review = func.coalesce(Review.action, NONE)
+    of_run = Group.run_id == run_id, Group.verdict == "kept"
+    touched = union_all(
+        select(Review.group_id).where(Review.is_current), select(ReleaseGroup.group_id)
+    )
     rows = session.execute(
         select(review, is_released, is_used, func.count())
         .select_from(Group)
         .outerjoin(Review, and_(Review.group_id == Group.id, Review.is_current))
-        .where(Group.run_id == run_id, Group.verdict == "kept")
+        .where(*of_run, Group.id.in_(touched))  # of the others nothing has to be looked up
         .group_by(review, is_released, is_used)
     )
-    return [KeptGroups(*row) for row in rows]
+    found = [KeptGroups(*row) for row in rows]
+    kept = session.scalar(select(func.count()).select_from(Group).where(*of_run)) or 0
+    others = kept - sum(each.groups for each in found)
+    return found + [KeptGroups(NONE, False, False, others)] * (others > 0)
 
 
 def with_actual_status(session: Session, run: RunSummary) -> RunSummary:

@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeVarTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import ScalarSelect, func, select
 from sqlalchemy.orm import Session, aliased
 
 from db.corpus.texts import pair_source
@@ -17,7 +17,6 @@ from db.study.judgments import JudgmentRow
 from db.study.studies import get_study
 from db.tables import Dataset, Group, Item, Judge, Judgment, Pair, StudyItem
 
-Columns = TypeVarTuple("Columns")
 FIELD_END, ITEM_END = "\x1f", "\x1e"  # which no scenario and no answer has
 
 
@@ -66,7 +65,6 @@ def run_item_kinds(
     dropped before validation have no items and are not in it. of_study: only of the groups of that
     study's items.
     """
-    answers = validator_choices(session, run_id, of_study=of_study)
     query = (
         select(
             Item.id,
@@ -76,6 +74,7 @@ def run_item_kinds(
             Group.verdict,
             func.coalesce(Group.drop_reason, ""),
             pair_source(),
+            _answered(run_id),
         )
         .join(Group, Group.id == Item.group_id)
         .join(Pair, Pair.id == Group.pair_id)
@@ -83,14 +82,18 @@ def run_item_kinds(
         .where(Group.run_id == run_id, Group.verdict.is_not(None), Item.revision == 1, is_pick())
         .order_by(Item.group_id, *in_order_of_roles(shape_of(session, run_id)))
     )
-    rows = session.execute(_within(query, of_study)).all()
+    if of_study is not None:
+        items = select(StudyItem.item_id).where(StudyItem.study_id == of_study)
+        member = aliased(Item)
+        query = query.where(Item.group_id.in_(select(member.group_id).where(member.id.in_(items))))
+    rows = session.execute(query).all()
     missed: dict[int, int | None] = {}
-    for item_id, group_id, _, expected, *_ in rows:
+    for _, group_id, _, expected, *_, answer in rows:
         before = missed.get(group_id, 0)
-        if item_id not in answers or before is None:
+        if answer is None or before is None:
             missed[group_id] = None
         else:
-            missed[group_id] = before + (answers[item_id] != expected)
+            missed[group_id] = before + (answer != expected)
     return {
         item_id: (
             group_id,
@@ -99,29 +102,33 @@ def run_item_kinds(
                 source or "",
                 reason,
                 scenario,
-                answers[item_id] == expected if item_id in answers else None,
+                None if answer is None else answer == expected,
                 missed[group_id],
                 expected,
             ),
         )
-        for item_id, group_id, scenario, expected, verdict, reason, source in rows
+        for item_id, group_id, scenario, expected, verdict, reason, source, answer in rows
     }
 
 
-def _within(query: Select[*Columns], of_study: int | None) -> Select[*Columns]:
-    """The query, which has items, limited to the groups of a study's items."""
-    if of_study is None:
-        return query
-    items = select(StudyItem.item_id).where(StudyItem.study_id == of_study)
-    member = aliased(Item)
-    groups = select(member.group_id).where(member.id.in_(items))
-    return query.where(Item.group_id.in_(groups))
+def _answered(run_id: int) -> ScalarSelect[str]:
+    """The choice of the run's validator for an item, looked up for each: few of many are read."""
+    return (
+        select(Judgment.choice)
+        .where(
+            Judgment.item_id == Item.id,
+            Judgment.run_id == run_id,
+            Judgment.study_id.is_(None),
+            Judgment.judge_id.in_(select(Judge.id).where(Judge.kind == "model")),
+        )
+        .order_by(Judgment.id.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
 
 
-def validator_choices(
-    session: Session, run_id: int, *, of_study: int | None = None
-) -> dict[int, str]:
-    """The choice of the run's validator by item; of_study as in `run_item_kinds`."""
+def validator_choices(session: Session, run_id: int) -> dict[int, str]:
+    """The choice of the run's validator by item, of all that it was to judge."""
     query = (
         select(Judgment.item_id, Judgment.choice)
         .join(Judge, Judge.id == Judgment.judge_id)
@@ -135,7 +142,7 @@ def validator_choices(
         )
         .order_by(Judgment.id)
     )
-    return dict(session.execute(_within(query, of_study)).all())
+    return dict(session.execute(query).all())
 
 
 def run_population(session: Session, run_id: int) -> dict[ItemKind, int]:
@@ -176,18 +183,7 @@ def _count_population(session: Session, run_id: int) -> dict[ItemKind, int]:
     `run_item_kinds` would make as many rows here. The items of a group become one text, since few
     of them differ.
     """
-    choice = (
-        select(Judgment.choice)
-        .where(
-            Judgment.item_id == Item.id,
-            Judgment.run_id == run_id,
-            Judgment.study_id.is_(None),
-            Judgment.judge_id.in_(select(Judge.id).where(Judge.kind == "model")),
-        )
-        .order_by(Judgment.id.desc())
-        .limit(1)
-        .scalar_subquery()
-    )
+    choice = _answered(run_id)
     fields = (Item.scenario, func.coalesce(Item.expected, ""), func.coalesce(choice, ""))
     of_item = fields[0] + FIELD_END + fields[1] + FIELD_END + fields[2]
     of_group = (

@@ -66,7 +66,7 @@ from db.tables import (
 from db.values import LOCAL_ADMIN
 from trainer.evaluate.following import INSTRUCTION_CONTROL, INSTRUCTION_FLIP
 
-EMPTY = Overview(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {}, 0, 0, 0, 0, 0)
+EMPTY = Overview(0, 0, 0, 0, 0, 0, 0, {}, 0, 0, 0)
 FULL = replace(
     EMPTY,
     pairs=90,

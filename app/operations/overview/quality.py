@@ -26,8 +26,8 @@ from db.outcome.checkpoints import list_checkpoints
 from db.outcome.evaluations import Scored, get_evaluation, newest_scores
 from db.outcome.independence import validators_of
 from db.outcome.overview import KeptGroups, kept_groups
-from db.run.progress import list_runs
-from db.run.runs import Funnel, RunSummary, funnel
+from db.run.progress import exact_funnel, list_runs
+from db.run.runs import Funnel, RunSummary
 from db.store.store import open_store
 from db.study.judgments import judgment_state
 from db.study.quality import flagged_people
@@ -110,7 +110,7 @@ def figures(actor: Actor, dataset: PageDataset | None, seen: SeenStudies) -> Fig
                 run,
                 stored_leakage(session, run.id),
                 why_outdated(session, run.id),
-                funnel(session, run.id),
+                exact_funnel(session, run.id),
                 kept_groups(session, run.id),
             )
     of_study = None
