@@ -29,7 +29,7 @@ from app.kit.menu import FILES
 from app.operations.doors.courier import sending
 from app.server.document.static_files import compress_figures
 from db.modules import full_name
-from db.run.validations import run_answers
+from db.run.validations import groups_with_items, run_answers
 from db.store.scope import unscoped
 from db.store.store import open_store
 from db.study.run_items import run_population
@@ -97,6 +97,7 @@ def count_newest_run() -> None:
         if run_id is not None:
             run_population(session, run_id)
             run_answers(session, run_id)
+            groups_with_items(session, run_id)
 
 
 def page_modules() -> list[str]:
