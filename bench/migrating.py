@@ -30,7 +30,7 @@ from db.store.store import Store, open_store  # noqa: E402
 
 FROZEN, FIRST = ROOT / "tests" / "data" / "release_before" / "store.sql.gz", "0023"
 GROUPS = 10  # of its first run, whose rows are copied
-STEP = 1_000_000  # between the ids of two copies: a row's id lies below it
+STEP = 100_000  # between the ids of two copies, which lie below 2**31: a row's id lies below it
 # By table: of which rows, which columns are ids of it or another table, which are made unique.
 COPIED = {
     "passage": ("id IN (SELECT passage_id FROM triplet WHERE {groups})", ("id",), "external_id"),
@@ -48,7 +48,7 @@ def multiply(store: Store, copies: int) -> None:
     """Insert this many copies of the first run's groups, in one statement for each table."""
     tables = sa.MetaData()
     tables.reflect(store.engine, only=list(COPIED))
-    of_run = 'group_id IN (SELECT id FROM "group" WHERE run_id = 1 AND id < 1000000)'
+    of_run = f'group_id IN (SELECT id FROM "group" WHERE run_id = 1 AND id < {STEP})'
     with store.engine.execution_options(inf_write=True).begin() as writing:
         for name, (which, ids, unique) in COPIED.items():
             columns = [column.name for column in tables.tables[name].columns]

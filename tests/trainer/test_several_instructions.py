@@ -21,6 +21,7 @@ from trainer_jobs import TINY, claim
 from curation.recipe.recipe import FOLDER, load_recipe
 from db.errors import BadInput
 from db.store.store import Store
+from trainer.data import release_files
 from trainer.data.batches import build_batch
 from trainer.data.claims import given_negatives
 from trainer.data.groups import Group, Negative, group_key
@@ -63,6 +64,15 @@ def test_a_release_of_two_instructions_and_lists_is_read_as_groups_of_its_shape(
     assert [len(group.negatives) for group in found.groups] == [sum(of) for of in COUNTS]
     assert [group.set_aside for group in found.groups] == [False] * 4 + [True] * 2
     assert found.licences == ["cc0-1.0"]
+
+
+def test_a_release_without_a_manifest_is_another_where_a_negative_is_of_another_scenario() -> None:
+    def hash_of(**changed: int) -> str:
+        texts = tuple(f"{sign} of 0" for sign in SHAPE.columns)
+        negatives = Negative(0, "N of 0", **changed), Negative(1, "M of 0")
+        return release_files._sha256([Group("0", texts, negatives=negatives, shape=SHAPE)])
+
+    assert hash_of() == hash_of(scenario=0) != hash_of(scenario=1)
 
 
 @pytest.mark.parametrize("broken", ["query_id", "docid", "group_id"])

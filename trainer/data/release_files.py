@@ -201,7 +201,10 @@ def rows_of_file(
 def _sha256(groups: list[Group]) -> str:
     whole = hashlib.sha256()
     for group in groups:
-        own = [[each.grade, each.text] for each in group.negatives]
+        own = [  # of the first scenario without its place, as before there were others
+            [each.grade, each.text, *([each.scenario] if each.scenario else [])]
+            for each in group.negatives
+        ]
         content = group.row() | ({"negatives": own} if own else {})
         whole.update(json.dumps(content, sort_keys=True, ensure_ascii=False).encode())
     return whole.hexdigest()
