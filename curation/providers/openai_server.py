@@ -38,7 +38,7 @@ from curation.providers.failures import (
 )
 from curation.providers.gate import HANG_SECONDS, MUCH_LONGER, Gate, Latencies
 from curation.providers.models import check_models, refused_model
-from curation.providers.probe import PROBE_TOKENS, Probe, probe_body
+from curation.providers.probe import FAILURES, PROBE_TOKENS, Probe, probe_body
 from curation.providers.provider import (
     MAX_ROW_ATTEMPTS,
     OF_ANOTHER,
@@ -47,7 +47,6 @@ from curation.providers.provider import (
     Request,
     RowFailed,
     ServerFailed,
-    Stopped,
     TryLater,
 )
 from curation.providers.request_body import (
@@ -345,12 +344,13 @@ class OpenAIProvider:
         is_away: Callable[[Exception], bool],
         min_seconds: float = 0.0,
         known_since: datetime | None = None,
+        max_retry_after: float | None = None,
     ) -> T:
         """The result of the work, tried again while the server is away, which is shown meanwhile.
 
-        `known_since`: since when it gives no answer, else since the first attempt. Raises what the
-        last attempt raised once the patience, or `min_seconds`, is over; Stopped if the provider is
-        stopped meanwhile.
+        `known_since`: since when it gives no answer, else since the first attempt. A wait that the
+        server requests is kept, up to `max_retry_after`. Raises what the last attempt raised once
+        the patience, or `min_seconds`, is over; Stopped if the provider is stopped meanwhile.
         """
         wait, began, since = PROBE_EVERY_SECONDS[0], math.inf, utc_now()
         try:
@@ -368,7 +368,7 @@ class OpenAIProvider:
                     reason = describe(cause or error)
                     pause = wait
                     if isinstance(error, openai.APIStatusError):
-                        pause = max(pause, retry_after_seconds(error) or 0.0)
+                        pause = max(pause, retry_after_seconds(error, max_retry_after) or 0.0)
                     pause = min(pause, left)
                 self._trouble.away(reason, since, pause)
                 await self.gate.pause(pause)
@@ -921,23 +921,23 @@ class OpenAIProvider:
                     raise_if_final(error, request, urls)
                 raise error
 
-        def is_away(error: Exception) -> bool:
-            return not isinstance(error, ProviderError | RowFailed)
-
         try:
             while True:
                 first.append(failed)
-                await self.patiently(probe, is_away, known_since=self._silent_since())
+                await self.patiently(
+                    probe,
+                    lambda error: isinstance(error, FAILURES),
+                    known_since=self._silent_since(),
+                    max_retry_after=self.max_retry_after.get(request.task),
+                )
                 if not await self._falls_again(request):
                     return
                 tries.falls += 1
                 if tries.is_of_row():
                     return
-        except (ProviderError, Stopped):
-            raise
         except RowFailed:
             return  # it read the request
-        except Exception as error:
+        except FAILURES as error:
             reason, silent = describe(error), time.monotonic() - self._last_answer
             raise ServerFailed(
                 f"the server at {urls} has given no answer for {silent:.0f} s ({reason})",
