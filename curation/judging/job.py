@@ -29,7 +29,7 @@ def judge_of(handle: JobHandle, name: str, budget_usd: float | None) -> ItemJudg
 
     Raises BadInput for an unknown one, or a budget of one that counts no cost.
     """
-    judge = judge_named(name, handle.store)
+    judge = handle.patiently(lambda: judge_named(name, handle.store))
     if budget_usd is None:
         return judge
     if not isinstance(judge, PaidJudge):
@@ -38,8 +38,12 @@ def judge_of(handle: JobHandle, name: str, budget_usd: float | None) -> ItemJudg
             "leave `budget_usd=` out",
             code="judge_without_cost",
         )
-    with handle.store.read() as session:
-        spent = float(get_job(session, handle.id).shown.get("spent_usd", 0.0))
+
+    def spent_before() -> float:
+        with handle.store.read() as session:
+            return float(get_job(session, handle.id).shown.get("spent_usd", 0.0))
+
+    spent = handle.patiently(spent_before)
     judge.budget = Budget(budget_usd, spent, lambda usd: handle.show(spent_usd=usd))
     return judge
 
@@ -61,12 +65,15 @@ def judge_run(handle: JobHandle, run_id: int, judge: ItemJudge) -> RunJudged:
             "choose it without :guidelines",
             code="judge_reads_guidelines",
         )
-    with handle.store.write() as session:
-        get_run(session, run_id)
-        judge_id = enrol(session, judge).id
-        session.commit()
-    with handle.store.read() as session:
-        total, waiting = items_of_run(session, run_id, judge_id)
+
+    def begin() -> tuple[int, int, list[int]]:
+        with handle.store.write() as session:
+            get_run(session, run_id)
+            judge_id = enrol(session, judge).id
+            session.commit()
+            return judge_id, *items_of_run(session, run_id, judge_id)
+
+    judge_id, total, waiting = handle.patiently(begin)
     counted = judge_all(handle, judge, judge_id, waiting, total, run_id=run_id)
     return RunJudged.of(counted, run_id=run_id)
 

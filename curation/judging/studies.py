@@ -156,27 +156,29 @@ def judge_study(handle: JobHandle, study_id: int, judge: ItemJudge) -> StudyJudg
     Continues where it stopped: judged items stay judged. Raises
     Refused for a closed study.
     """
-    with handle.store.write() as session:
-        study = get_study(session, study_id)
-        if study.status == "closed":
-            raise closed(study_id)
-        kinds = getattr(judge, "kinds", ("pick",))
-        for question in questions_of_study(session, study_id):
-            if question.kind not in kinds:
-                raise BadInput(
-                    f"{judge.name} answers {', '.join(kinds)}: the question {question.name!r} of "
-                    f"study {study_id} is {question.kind}",
-                    "let another judge answer",
-                    code="question_kind_not_judged",
-                )
-        judge_id = enrol(session, judge).id
-        guideline = current_guideline(session, study_id)
-        guideline_id = guideline.id
-        if isinstance(judge, PaidJudge) and judge.guidelines is not None:
-            judge.guidelines = guideline.body
-        session.commit()
-    with handle.store.read() as session:
-        total, waiting = unjudged_items(session, study_id, judge_id)
+
+    def begin() -> tuple[int, int, int, list[int]]:
+        with handle.store.write() as session:
+            study = get_study(session, study_id)
+            if study.status == "closed":
+                raise closed(study_id)
+            kinds = getattr(judge, "kinds", ("pick",))
+            for question in questions_of_study(session, study_id):
+                if question.kind not in kinds:
+                    raise BadInput(
+                        f"{judge.name} answers {', '.join(kinds)}: the question "
+                        f"{question.name!r} of study {study_id} is {question.kind}",
+                        "let another judge answer",
+                        code="question_kind_not_judged",
+                    )
+            judge_id = enrol(session, judge).id
+            guideline = current_guideline(session, study_id)
+            if isinstance(judge, PaidJudge) and judge.guidelines is not None:
+                judge.guidelines = guideline.body
+            session.commit()
+            return judge_id, guideline.id, *unjudged_items(session, study_id, judge_id)
+
+    judge_id, guideline_id, total, waiting = handle.patiently(begin)
     counted = judge_all(
         handle,
         judge,

@@ -38,7 +38,7 @@ from curation.providers.failures import (
 )
 from curation.providers.gate import HANG_SECONDS, MUCH_LONGER, Gate, Latencies
 from curation.providers.models import check_models, refused_model
-from curation.providers.probe import PROBE_TOKENS, Probe, probe_body
+from curation.providers.probe import FAILURES, PROBE_TOKENS, Probe, probe_body
 from curation.providers.provider import (
     MAX_ROW_ATTEMPTS,
     OF_ANOTHER,
@@ -343,11 +343,14 @@ class OpenAIProvider:
         work: Callable[[], Awaitable[T]],
         is_away: Callable[[Exception], bool],
         min_seconds: float = 0.0,
+        known_since: datetime | None = None,
+        max_retry_after: float | None = None,
     ) -> T:
         """The result of the work, tried again while the server is away, which is shown meanwhile.
 
-        Raises what the last attempt raised once the patience, or `min_seconds`, is over; Stopped if
-        the provider is stopped meanwhile.
+        `known_since`: since when it gives no answer, else since the first attempt. A wait that the
+        server requests is kept, up to `max_retry_after`. Raises what the last attempt raised once
+        the patience, or `min_seconds`, is over; Stopped if the provider is stopped meanwhile.
         """
         wait, began, since = PROBE_EVERY_SECONDS[0], math.inf, utc_now()
         try:
@@ -356,15 +359,17 @@ class OpenAIProvider:
                     return await work()
                 except Exception as error:
                     if began == math.inf:
-                        began, since = time.monotonic(), utc_now()
+                        began, since = time.monotonic(), known_since or utc_now()
                     seconds = max(self.patience_seconds, min_seconds)
                     left = seconds - (time.monotonic() - began)
                     if not is_away(error) or left <= 0:
                         raise
-                    reason = describe(error.__cause__ or error)
-                    pause = min(wait, left)
+                    cause = error.__cause__ if isinstance(error, ProviderError) else None
+                    reason = describe(cause or error)
+                    pause = wait
                     if isinstance(error, openai.APIStatusError):
-                        pause = max(pause, retry_after_seconds(error) or 0.0)
+                        pause = max(pause, retry_after_seconds(error, max_retry_after) or 0.0)
+                    pause = min(pause, left)
                 self._trouble.away(reason, since, pause)
                 await self.gate.pause(pause)
                 wait = min(2 * wait, PROBE_EVERY_SECONDS[1])
@@ -904,42 +909,44 @@ class OpenAIProvider:
         Raises ServerFailed once the patience is over, ProviderError for what no waiting mends: a
         page to sign in, or a page from a server that never answered the run otherwise.
         """
-        reason, since = describe(failed), self._silent_since()
-        began, wait = time.monotonic(), PROBE_EVERY_SECONDS[0]
+        urls = self.endpoints.urls()
+        first: list[Exception] = []  # what is known without a probe
+
+        async def probe() -> None:
+            error = first.pop() if first else await self._probe_failure(request, anew=True)
+            if isinstance(error, Page) and not (self._was_reached or self._answers):
+                raise only_pages(error, urls) from error
+            if error is not None:
+                if error is not failed:
+                    raise_if_final(error, request, urls)
+                raise error
+
         try:
             while True:
-                if isinstance(failed, Page) and not (self._was_reached or self._answers):
-                    raise only_pages(failed, self.endpoints.urls()) from failed
-                left = self.patience_seconds - (time.monotonic() - began)
-                if left <= 0:
-                    silent = time.monotonic() - self._last_answer
-                    raise ServerFailed(
-                        f"the server at {self.endpoints.urls()} has given no answer for "
-                        f"{silent:.0f} s ({reason})",
-                        "check it, then resume: nothing is lost",
-                        attempts=tries.attempts,
-                        last_error=reason,
-                        code="server_silent",
-                    ) from failed
-                self._trouble.away(reason, since, min(wait, left))
-                await self.gate.pause(min(wait, left))
-                error = await self._probe_failure(request, anew=True)
-                if error is None:
-                    if not await self._falls_again(request):
-                        return
-                    tries.falls += 1
-                    if tries.is_of_row():
-                        return
-                    began, wait = time.monotonic(), PROBE_EVERY_SECONDS[0]
-                    continue
-                try:
-                    raise_if_final(error, request, self.endpoints.urls())
-                except RowFailed:
-                    return  # it read the request
-                failed, reason = error, describe(error)
-                wait = min(2 * wait, PROBE_EVERY_SECONDS[1])
+                first.append(failed)
+                await self.patiently(
+                    probe,
+                    lambda error: isinstance(error, FAILURES),
+                    known_since=self._silent_since(),
+                    max_retry_after=self.max_retry_after.get(request.task),
+                )
+                if not await self._falls_again(request):
+                    return
+                tries.falls += 1
+                if tries.is_of_row():
+                    return
+        except RowFailed:
+            return  # it read the request
+        except FAILURES as error:
+            reason, silent = describe(error), time.monotonic() - self._last_answer
+            raise ServerFailed(
+                f"the server at {urls} has given no answer for {silent:.0f} s ({reason})",
+                "check it, then resume: nothing is lost",
+                attempts=tries.attempts,
+                last_error=reason,
+                code="server_silent",
+            ) from error
         finally:
-            self._trouble.back()
             self._return = None
 
     def _silent_since(self) -> datetime:

@@ -17,6 +17,7 @@ VALID_SECONDS = 2.0  # one probe serves all requests that fail at the same time
 
 
 UNREADABLE = (TypeError, LookupError, AttributeError, RecursionError)  # bodies of odd shapes
+FAILURES = (*WIRE_ERRORS, *UNREADABLE)  # what a probe may find
 _REFUSALS = (openai.BadRequestError, openai.UnprocessableEntityError)  # it read the request
 Send = Callable[[], Awaitable[tuple[int, int]]]
 
@@ -67,7 +68,7 @@ class Probe:
                 tokens = await send()
             except _REFUSALS as error:
                 tokens, failed = (0, 0), error
-            except (*WIRE_ERRORS, *UNREADABLE) as error:
+            except FAILURES as error:
                 failed = error
                 if not (isinstance(error, (*UNREADABLE, Unusable)) or is_lost(error)):
                     tokens = (0, 0)

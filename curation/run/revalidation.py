@@ -126,7 +126,7 @@ def revalidate(handle: JobHandle, run_id: int, group_id: int | None) -> EditsJud
     """
     counts: Counter[str] = Counter()
     unusable: Counter[str] = Counter()
-    judges, items = judges_of_edits(handle.store, run_id), 0
+    judges, items = handle.patiently(lambda: judges_of_edits(handle.store, run_id)), 0
 
     def record(session: Session, shown: Waiting, choice: Choice) -> str:
         event_id = f"{of_edits.name}@revalidation/{shown.item_id}"
@@ -136,11 +136,16 @@ def revalidate(handle: JobHandle, run_id: int, group_id: int | None) -> EditsJud
         return FAILS if is_right(label, expected) is False else HOLDS
 
     for of_edits, checks in judges:
-        with handle.store.write() as session:
-            judge_id = enrol(session, of_edits).id
-            session.commit()
-        with handle.store.read() as session:
-            waiting = waiting_items(session, run_id, judge_id, group_id, checks=checks)
+
+        def begin(
+            one: ItemJudge = of_edits, checks: tuple[str, ...] = checks
+        ) -> tuple[int, list[int]]:
+            with handle.store.write() as session:
+                judge_id = enrol(session, one).id
+                session.commit()
+                return judge_id, waiting_items(session, run_id, judge_id, group_id, checks=checks)
+
+        judge_id, waiting = handle.patiently(begin)
         handle.report(items, items + len(waiting), of_edits.name)
         stored, without = judge_waiting(
             handle, of_edits, judge_id, waiting, record, of=("run", run_id), before=items

@@ -8,13 +8,14 @@ exact. Only a run whose workers died is counted in full by whoever reads it.
 """
 
 import json
+from collections.abc import Sequence
 from datetime import timedelta
 
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from db.clock import store_now
-from db.run.runs import Funnel, RunSummary, counted_now, funnel
+from db.run.runs import Funnel, RunSummary, counted_now, funnels, get_run
 from db.run.workers import DEAD_AFTER_SECONDS
 from db.tables import Dataset, Recipe, Run, RunWorker
 
@@ -31,7 +32,8 @@ def list_runs(
     archived: bool = False,
 ) -> list[RunSummary]:
     """Runs, newest first, of all datasets or of one, or one run. With `archived` the archived
-    ones, too. A run is archived with its dataset. No group is read where a count is kept.
+    ones, too. A run is archived with its dataset. No group is read where a count is kept; one
+    statement counts all others.
     """
     query = (
         select(Run, Run.counted, Dataset.name, Dataset.archived_at, Recipe.name, Recipe.sha256)
@@ -45,6 +47,8 @@ def list_runs(
         query = query.where(Run.id == run_id)
     if not archived:
         query = query.where(Run.archived_at.is_(None), Dataset.archived_at.is_(None))
+    rows = session.execute(query).all()
+    counted_here = _funnels(session, [row[0] for row in rows if row[1] is None], MAX_ROUNDS)
     return [
         RunSummary(
             id=run.id,
@@ -71,26 +75,31 @@ def list_runs(
             connection=run.server.get("connection"),
             url=run.server.get("url") or None,
         )
-        for run, counted, dataset, hidden, recipe, sha256 in session.execute(query).all()
-        for counts in (
-            _stored(counted) or _noted(session, run.id, MAX_ROUNDS) or funnel(session, run.id),
-        )
+        for run, counted, dataset, hidden, recipe, sha256 in rows
+        for counts in (_read(counted) if counted else counted_here[run.id],)
     ]
 
 
 def latest_funnel(session: Session, run_id: int) -> Funnel:
     """The funnel of a run: at most MAX_ROUNDS counts old while it is at work, else of now."""
-    return _noted(session, run_id, MAX_ROUNDS) or exact_funnel(session, run_id)
+    return _funnels(session, [get_run(session, run_id)], MAX_ROUNDS)[run_id]
 
 
 def exact_funnel(session: Session, run_id: int) -> Funnel:
     """The funnel of a run as it is now: what is stored of one without workers, else counted."""
-    kept = session.scalar(select(Run.counted).where(Run.id == run_id))
-    return _stored(kept) or funnel(session, run_id)
+    return _funnels(session, [get_run(session, run_id)], 0)[run_id]
 
 
-def _stored(counted: str | None) -> Funnel | None:
-    return None if counted is None else Funnel(**json.loads(counted)["funnel"])
+def _funnels(session: Session, runs: Sequence[Run], rounds: int) -> dict[int, Funnel]:
+    ids = [run.id for run in runs]
+    kept = select(Run.id, Run.counted).where(Run.id.in_(ids), Run.counted.is_not(None))
+    found = {run_id: _read(str(counted)) for run_id, counted in session.execute(kept)}
+    found |= _noted(session, ids, rounds)
+    return found | funnels(session, [run for run in runs if run.id not in found])
+
+
+def _read(counted: str) -> Funnel:
+    return Funnel(**json.loads(counted)["funnel"])
 
 
 def shared_funnel(session: Session, run_id: int, owner: str) -> Funnel:
@@ -100,35 +109,36 @@ def shared_funnel(session: Session, run_id: int, owner: str) -> Funnel:
     alive = RunWorker.heartbeat_at >= now - timedelta(seconds=DEAD_AFTER_SECONDS)
     working = RunWorker.run_id == run_id, RunWorker.ended_at.is_(None)
     first = session.scalar(select(RunWorker.owner).where(*working, alive).order_by(RunWorker.id))
-    found = _noted(session, run_id, MAX_ROUNDS if first != owner else 1)
-    if found is not None:
-        return found
-    noted = counted_now(session, run_id)
+    noted = _noted(session, [run_id], MAX_ROUNDS if first != owner else 1)
+    if noted:
+        return noted[run_id]
+    found, counted = counted_now(session, run_id)
     session.execute(
         update(RunWorker)
         .where(RunWorker.owner == owner, RunWorker.ended_at.is_(None))
-        .values(counted=noted, counted_at=now)
+        .values(counted=counted, counted_at=now)
     )
-    return Funnel(**json.loads(noted)["funnel"])
+    return found
 
 
-def _noted(session: Session, run_id: int, rounds: int) -> Funnel | None:
-    """The newest count of a worker that has not ended; None where it is older than `rounds`."""
-    newest = session.execute(
-        select(RunWorker.counted, RunWorker.counted_at)
+def _noted(session: Session, run_ids: Sequence[int], rounds: int) -> dict[int, Funnel]:
+    """The newest counts of workers that have not ended; none that is older than `rounds`."""
+    counts = (
+        select(RunWorker.run_id, RunWorker.counted, RunWorker.counted_at)
         .join(Run, Run.id == RunWorker.run_id)
         .where(
-            RunWorker.run_id == run_id,
+            RunWorker.run_id.in_(run_ids),
             Run.status == "running",
             RunWorker.ended_at.is_(None),
-            RunWorker.counted_at.is_not(None),
+            RunWorker.counted.is_not(None),
         )
-        .order_by(RunWorker.counted_at.desc())
-        .limit(1)
-    ).first()
-    if newest is None or newest.counted is None:
-        return None
-    noted = json.loads(newest.counted)
-    age = (store_now(session) - newest.counted_at).total_seconds()
-    is_young = age < rounds * max(COUNT_SECONDS, SHARE * noted["seconds"])
-    return Funnel(**noted["funnel"]) if is_young else None
+        .order_by(RunWorker.counted_at)  # of a run the newest stays
+    )
+    newest = {run_id: (counted, at) for run_id, counted, at in session.execute(counts)}
+    now = store_now(session)
+    return {
+        run_id: _read(counted)
+        for run_id, (counted, at) in newest.items()
+        if (now - at).total_seconds()
+        < rounds * max(COUNT_SECONDS, SHARE * json.loads(counted)["seconds"])
+    }

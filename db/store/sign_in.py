@@ -25,17 +25,23 @@ MESSAGES = re.compile(
     r"authentication failed|no password supplied|no pg_hba\.conf entry|"
     r"(role|database) \".*\" does not exist|is not permitted to log in"
 )
+# of libpq itself where no server answered, and of one that starts or is full: no code is needed
+AWAY = re.compile(
+    rb"Is the server running|server closed the connection|the database system is |too many clients"
+)
 
 
 def is_refused(error: Any) -> bool:
     """Whether the error of a connection means that its role, password or database is wrong.
 
-    Where its message does not say so in English, the server is called once more.
+    Where its message does not tell in English, the server is called once more.
     """
     if MESSAGES.search(str(error)):
         return True
-    failed = getattr(error, "pgconn", None)
-    return failed is not None and CODES.search(_with_codes(failed)) is not None
+    failed = getattr(error, "pgconn", None)  # of the last of several addresses
+    if failed is None or AWAY.search(failed.error_message):
+        return False
+    return CODES.search(_with_codes(failed)) is not None
 
 
 def _with_codes(failed: PGconn) -> str:

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from conftest import Ran
 from curation_runs import wait_for
+from flaky_store import comes_and_goes
 from openai_server import Server
 from postgres_cluster import Cluster, missing_programs
-from study_world import make_world
+from study_world import make_world, sampled_study
 
 from curation.judging.request import JudgeStart
 from curation.run.revalidation import judge
@@ -34,9 +35,11 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         yield server
 
 
-def judge_job(store: Store, run_id: int, **more: Any) -> JobHandle:
-    """A running job that judges all of a run."""
-    config = JudgeStart(run_id=run_id, judge="openai:small", **more).config()
+def judge_job(store: Store, of: int | JudgeStart, **more: Any) -> JobHandle:
+    """A running job that judges all of a run, or what the request says."""
+    if isinstance(of, int):
+        of = JudgeStart(run_id=of, judge="openai:small", **more)
+    config = of.config()
     with store.write() as session:
         job = jobs.enqueue_job(session, "judge", config)
         claimed = jobs.claim_job(session, job.id)
@@ -162,6 +165,26 @@ def test_a_judge_that_was_answered_before_waits_at_its_start_and_a_new_one_does_
     handle.stop()
     thread.join(10)
     assert isinstance(ended_after[0], Cancelled)
+
+
+@pytest.mark.parametrize("of", ["run", "study", "edits"])
+def test_a_judge_begins_while_its_store_comes_and_goes(
+    sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch, of: str
+) -> None:
+    run_id = make_world(sqlite_store, 6)
+    if of == "study":
+        with sqlite_store.write() as session:
+            study_id = sampled_study(session, run_id=run_id, items=3, overlap=1).id
+            session.commit()
+        config = JudgeStart(study_id=study_id, judge="openai:small", budget_usd=None)
+    elif of == "run":
+        config = JudgeStart(run_id=run_id, judge="openai:small")
+    else:
+        config = JudgeStart(run_id=run_id)
+    handle = judge_job(sqlite_store, config)
+    with comes_and_goes(sqlite_store, monkeypatch) as met:
+        done = judge(handle)
+    assert done.judge and met
 
 
 @pytest.mark.long

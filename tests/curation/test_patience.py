@@ -35,6 +35,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.jobs import launching, processes, supervisor
 from app.jobs.ray_supervisor import supervise_ray
+from curation.providers.probe import PROBE_TOKENS
 from curation.recipe.completion import Page
 from curation.recipe.prices import Price, save_price
 from curation.run.engine import curate
@@ -209,6 +210,38 @@ def test_what_waiting_does_not_mend_stops_the_run_at_once_also_while_it_waits(
     server.down = (0, status, code)
     thread.join(20)
     assert ended and isinstance(ended[0], ProviderError), ended
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("requested", "limit"), [(0.6, None), (600, 0.6)])
+def test_a_server_that_is_away_is_called_again_when_it_says_within_the_limit(
+    sqlite_store: Store, server: Server, requested: float, limit: float | None
+) -> None:
+    add_dataset(sqlite_store, pairs=6)
+    limits = [] if limit is None else [f"max_retry_after_seconds={limit}"]
+    run_id = new_run(sqlite_store, settings=["model=small", *limits])
+    moments: list[float] = []
+    probes, is_away = 0, True
+
+    async def reply(_: web.Request, body: dict[str, Any], __: str, ___: int) -> web.Response | None:
+        nonlocal probes
+        if not is_away:
+            return None
+        moments.append(time.monotonic())
+        probes += body.get("max_tokens") == PROBE_TOKENS
+        headers = {"Retry-After": str(requested)}
+        return web.json_response({"error": {"message": "later"}}, status=503, headers=headers)
+
+    server.reply = reply
+    thread, ended = in_thread(sqlite_store, run_id, 0.5)
+    try:
+        wait_for(lambda: probes >= 3, 20)
+    finally:
+        is_away = False
+        thread.join(40)
+    assert ended and not isinstance(ended[0], InfError) and ended[0]["status"] == "done", ended
+    gaps = [after - before for before, after in pairwise(moments[-3:])]
+    assert min(gaps) > 0.55, gaps
 
 
 SIGN_IN = "<html><title>Sign in - Example Portal</title><form><input type=password></form></html>"

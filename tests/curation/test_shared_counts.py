@@ -202,6 +202,39 @@ def test_a_list_of_runs_reads_no_group_and_is_exact_at_every_end(store: Store) -
     assert listed(store, ended) == exact(ended) and sum(exact(ended)[1:]) == PAIRS
 
 
+def test_a_list_counts_however_many_runs_without_a_count_in_one_statement(
+    store: Store, run_id: int
+) -> None:
+    """Of four runs: one whose worker counted, two whose workers have not, one with a kept count."""
+    with store.write() as session:
+        shared_funnel(session, run_id, "first")
+        created = [start_run(session, dataset="small", provider="offline").id for _ in range(3)]
+        for number, each in enumerate(created[:2]):
+            set_run_status(session, each, "running")
+            add_worker(session, each, f"of {each}")
+            some = select(Group.id).where(Group.run_id == each).limit(number + 1)
+            lost = {"state": "done", "verdict": "dropped", "drop_reason": "refused"}
+            session.execute(update(Group).where(Group.id.in_(some)).values(**lost))
+            session.execute(update(RunWorker).where(RunWorker.run_id == each).values(counted=None))
+        session.commit()
+    statements: list[str] = []
+
+    def note(_c: object, _cursor: object, statement: str, *_: object) -> None:
+        statements.append(statement)
+
+    event.listen(store.engine, "before_cursor_execute", note)
+    try:
+        with group_reads(store) as reads, store.read() as session:
+            found = {each.id: (each.pairs, each.dropped) for each in list_runs(session)}
+    finally:
+        event.remove(store.engine, "before_cursor_execute", note)
+    assert found == {
+        **{run_id: (PAIRS, 0), created[0]: (PAIRS, 1)},
+        **{created[1]: (PAIRS, 2), created[2]: (PAIRS, 0)},
+    }
+    assert len(reads) == 1 and len(statements) <= 6, statements
+
+
 def test_verdicts_decided_again_are_counted_once(store: Store) -> None:
     add_dataset(store, pairs=PAIRS)
     run_id = run_curation(store, dataset="small", provider="offline")["run_id"]

@@ -1,5 +1,6 @@
 """A database that refuses the sign-in is no outage: waiting would not help."""
 
+import socket
 import socketserver
 import struct
 import threading
@@ -11,6 +12,7 @@ from sqlalchemy.engine import make_url
 
 from db.errors import InfError
 from db.patience import patiently
+from db.store import sign_in
 from db.store.store import Store, open_store
 
 
@@ -37,8 +39,9 @@ class Refuse(socketserver.BaseRequestHandler):
                 continue
             self.request.recv(length - 8)
             self.server.starts += 1
-            self.request.sendall(b"E" + struct.pack("!I", 4 + len(self.server.body)))
-            self.request.sendall(self.server.body)
+            if self.server.body:
+                self.request.sendall(b"E" + struct.pack("!I", 4 + len(self.server.body)))
+                self.request.sendall(self.server.body)
             return
 
 
@@ -93,6 +96,32 @@ def test_a_server_that_starts_up_or_is_full_is_waited_for(code: str, message: st
         store.close()
         server.shutdown()
     assert away.value.code == "store_unreachable" and server.starts > 1
+
+
+@pytest.mark.parametrize("message", ["", "the database system is starting up"])
+def test_a_server_that_is_known_to_be_away_is_called_once_at_each_look(message: str) -> None:
+    with Refusing("57P03", message) as server:
+        server.body = server.body if message else b""  # it closes the connection without an answer
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        store = open_store(f"postgresql://inf@127.0.0.1:{server.server_address[1]}/inf")
+        for look in (1, 2):
+            with pytest.raises(InfError) as away:
+                reads(store)()
+            assert away.value.code == "store_unreachable" and server.starts == look
+        store.close()
+        server.shutdown()
+
+
+def test_where_nothing_listens_no_code_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(sign_in, "_with_codes")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    for host in ("127.0.0.1", "localhost", "no-such-host.invalid"):
+        store = open_store(f"postgresql://inf@{host}:{port}/inf")
+        with pytest.raises(InfError) as away:
+            reads(store)()
+        store.close()
+        assert away.value.code == "store_unreachable"
 
 
 @pytest.mark.postgres

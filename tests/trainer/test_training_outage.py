@@ -2,18 +2,14 @@
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
+from flaky_store import comes_and_goes
 from job_metrics import metric_points
 from postgres_cluster import Cluster
-from sqlalchemy.orm import Session
 from trainer_jobs import claim, config_for
 
-from db.errors import InfError
 from db.jobs import jobs
 from db.jobs.runner import JobHandle
 from db.jobs.runner import run as run_handler
@@ -27,30 +23,11 @@ from trainer.model.backbone import load_backbone
 from trainer.settings.settings import parse_settings
 
 
-@contextmanager
-def every_other_fails(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Of the transactions each second one meets a store that is away; those that did."""
-    met: list[str] = []
-    with monkeypatch.context() as patch:
-        for name in ("read", "write"):
-            opened = getattr(store, name)
-
-            def flaky(opened: Any = opened, name: str = name) -> AbstractContextManager[Session]:
-                met.append(name)
-                if len(met) % 2:
-                    raise InfError("the store cannot be reached", code="store_unreachable")
-                found: AbstractContextManager[Session] = opened()
-                return found
-
-            patch.setattr(store, name, flaky)
-        yield met
-
-
 def test_an_estimate_waits_for_its_store(
     sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handle = claim(sqlite_store, config_for(tmp_path) | {"estimate": True})
-    with every_other_fails(sqlite_store, monkeypatch) as met:
+    with comes_and_goes(sqlite_store, monkeypatch) as met:
         found = estimate(handle, TrainStart.read(handle.config))
     assert found["estimate"] and met
 
@@ -62,7 +39,7 @@ def test_the_vectors_of_the_base_model_wait_for_their_store(
     settings = parse_settings(config["settings"])
     groups = plan_groups(sqlite_store, config["release"], settings)
     handle, model = claim(sqlite_store, config), load_backbone(settings)
-    with every_other_fails(sqlite_store, monkeypatch) as met:
+    with comes_and_goes(sqlite_store, monkeypatch) as met:
         pool = base_pool(handle, model, groups, settings)
     assert len(pool.vectors) and "write" in met and "read" in met
 
