@@ -167,7 +167,8 @@ def test_a_garbled_line_of_a_batch_is_kept_and_counted(
 
     def garbled(good: list[str]) -> bytes:
         content = joined(good).splitlines(keepends=True)
-        for number in range(min(4 - len(lines), len(content))):  # a busy machine sends small batches
+        # a busy machine sends small batches
+        for number in range(min(4 - len(lines), len(content))):
             line = content[number]
             at = {"usage": line.rindex(b'"error"'), "text": len(line) // 2, "key": 4}[cut]
             if cut == "usage":
