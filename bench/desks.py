@@ -40,8 +40,8 @@ class Office:
 
 
 @contextmanager
-def stored_study(url: str, home: Path, *, items: int, overlap: int) -> Iterator[tuple[Store, int]]:
-    """The empty store at `url`, which the environment then names, with a study in it."""
+def opened(url: str, home: Path, *, clients: int, items: int, overlap: int) -> Iterator[Office]:
+    """An office on the empty store at `url`, then that of the environment."""
     os.environ |= {"INF_HOME": str(home), "INF_DATABASE_URL": url}
     store = open_store(url)
     schema.upgrade(store)
@@ -49,21 +49,14 @@ def stored_study(url: str, home: Path, *, items: int, overlap: int) -> Iterator[
     with store.write() as session:
         study_id = sampled_study(session, run_id=run_id, items=items, overlap=overlap).id
         session.commit()
-    yield store, study_id
+    people = add_annotators(store, clients)
+    with restartable(home, url) as server:
+        desks = [
+            CardClient(server.url, study_id, name, cookie, seed=number)
+            for number, (name, cookie) in enumerate(people)
+        ]
+        yield Office(store, study_id, server, desks)
     store.close()
-
-
-@contextmanager
-def opened(url: str, home: Path, *, clients: int, items: int, overlap: int) -> Iterator[Office]:
-    """An office on the empty store at `url`, closed afterwards."""
-    with stored_study(url, home, items=items, overlap=overlap) as (store, study_id):
-        people = add_annotators(store, clients)
-        with restartable(home, url) as server:
-            desks = [
-                CardClient(server.url, study_id, name, cookie, seed=number)
-                for number, (name, cookie) in enumerate(people)
-            ]
-            yield Office(store, study_id, server, desks)
 
 
 def measure_engines(

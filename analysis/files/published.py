@@ -120,7 +120,7 @@ def texts_of_row(row: Mapping[str, Any], name: str, shape: Shape) -> list[Corpus
     if "_id" in row and "text" in row:
         if "instruction_og" in row or "quer" in name:
             return _by_column(row, FOLLOW_IR)
-        return _titled(row, "text", POOL)
+        return _by_column(row, {"text": ("passage", POOL)})
     for column in ("instruction", "text"):
         if "query-id" in row and column in row:
             return _by_column(row, {column: ("instruction", "positive")})
@@ -135,7 +135,7 @@ def texts_of_row(row: Mapping[str, Any], name: str, shape: Shape) -> list[Corpus
     if "narrative" in row:
         return _by_column(row, TOPIC)
     if "passage_id" in row and "text" in row:
-        return _titled(row, "text", POOL)
+        return _by_column(row, {"text": ("passage", POOL)})
     if "text" in row:
         return _by_column(row, {"text": ("text", "text")})
     return None
@@ -200,10 +200,6 @@ def _by_column(row: Mapping[str, Any], columns: Mapping[str, tuple[str, str]]) -
 def _group(row: Mapping[str, Any]) -> int | None:
     value = row.get("group_id")
     return value if isinstance(value, int) else None
-
-
-def _titled(row: Mapping[str, Any], column: str, role: str) -> list[CorpusText]:
-    return _by_column(row, {column: ("passage", role)})
 
 
 def _promptriever(row: Mapping[str, Any]) -> list[CorpusText]:

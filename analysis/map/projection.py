@@ -68,9 +68,7 @@ def place(
     return points
 
 
-def project(
-    vectors: np.ndarray, *, seed: int = 0, neighbours: int = NEIGHBOURS, min_dist: float = MIN_DIST
-) -> np.ndarray:
+def project(vectors: np.ndarray, *, seed: int = 0) -> np.ndarray:
     """The map: float32, shape (texts, 2). Vectors are of length one, each text once.
 
     Raises BadInput for fewer than ten texts.
@@ -81,13 +79,13 @@ def project(
             "Choose more texts, or `groups=all`",
             code="map_texts_too_few",
         )
-    neighbours = min(neighbours, len(vectors) - 1)
+    neighbours = min(NEIGHBOURS, len(vectors) - 1)
     places, distances = nearest(vectors, vectors, neighbours, themselves=True)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*not an NNDescent object")
         reducer = _umap(
             n_neighbors=neighbours,
-            min_dist=min_dist,
+            min_dist=MIN_DIST,
             metric="cosine",
             random_state=seed,
             n_jobs=1,

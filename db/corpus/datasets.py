@@ -62,11 +62,6 @@ def get_dataset(session: Session, name: str) -> Dataset:
     return found
 
 
-def resolve(session: Session, names: Sequence[str]) -> list[Dataset]:
-    """The datasets of those names, in that order. Raises NotFound for the first unknown one."""
-    return [get_dataset(session, name) for name in names]
-
-
 def require_active(session: Session, dataset: Dataset) -> None:
     """Raise Refused for an archived dataset: nothing new is made from it.
 

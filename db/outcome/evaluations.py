@@ -66,8 +66,6 @@ def list_evaluations(
     session: Session,
     *,
     benchmark: str | None = None,
-    checkpoint_id: int | None = None,
-    job_id: int | None = None,
     limit: int | None = 100,
     offset: int = 0,
 ) -> list[Evaluation]:
@@ -75,10 +73,6 @@ def list_evaluations(
     query = select(Evaluation).order_by(Evaluation.id.desc()).limit(limit).offset(offset)
     if benchmark is not None:
         query = query.where(Evaluation.benchmark == benchmark)
-    if checkpoint_id is not None:
-        query = query.where(Evaluation.checkpoint_id == checkpoint_id)
-    if job_id is not None:
-        query = query.where(Evaluation.job_id == job_id)
     return list(session.scalars(query))
 
 

@@ -229,21 +229,14 @@ def require_active_run(session: Session, run: Run) -> None:
         )
 
 
-def latest_run(session: Session, dataset_id: int, *, finished: bool = True) -> Run:
-    """The newest run of a dataset that is not archived, by default the newest finished one.
-
-    Raises NotFound.
-    """
-    query = select(Run).where(Run.dataset_id == dataset_id, Run.archived_at.is_(None))
-    query = query.order_by(Run.id.desc()).limit(1)
-    if finished:
-        query = query.where(Run.status == "done")
-    run = session.scalars(query).first()
+def latest_run(session: Session, dataset_id: int) -> Run:
+    """The newest finished run of a dataset that is not archived. Raises NotFound."""
+    which = (Run.dataset_id == dataset_id, Run.archived_at.is_(None), Run.status == "done")
+    run = session.scalars(select(Run).where(*which).order_by(Run.id.desc()).limit(1)).first()
     if run is None:
         name = session.scalar(select(Dataset.name).where(Dataset.id == dataset_id))
-        kind = "finished run" if finished else "run"
         raise NotFound(
-            f"dataset {name!r} has no {kind} yet",
+            f"dataset {name!r} has no finished run yet",
             f"`runs create {name}` creates one",
             code="dataset_still_without",
         )

@@ -150,11 +150,6 @@ class Account:
         """What is spent or reserved."""
         return self.spent_usd + self.unanswered_usd + self.reserved_usd
 
-    @property
-    def slack_usd(self) -> float:
-        """What it may still reserve."""
-        return max(0.0, self.leased_usd - self.taken_usd)
-
     def short_by(self, usd: float) -> float:
         """How much it has to lease to reserve so much more; 0 where it holds that."""
         missing = self.taken_usd + usd - self.leased_usd

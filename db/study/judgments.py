@@ -207,8 +207,6 @@ def record_judgment(
     shown_at: datetime | None = None,
     decided_at: datetime | None = None,
     note: str = "",
-    flagged: bool = False,
-    reason: str = "",
     detail: dict[str, Any] | None = None,
 ) -> Judgment:
     """Store a decision; the judge's earlier one on the item is kept, but no longer current.
@@ -237,9 +235,7 @@ def record_judgment(
         order_shown=list(order_shown),
         shown_at=shown_at,
         decided_at=decided_at or utc_now(),
-        flagged=flagged,
         note=note,
-        reason=reason,
         detail=detail or {},
     )
     earlier = current_judgment(session, judge_id, item_id)

@@ -59,8 +59,8 @@ def test_the_resource_use_of_a_job_worked_by_hand() -> None:
 def test_the_pages_look_up_the_numbers_of_a_curve_and_never_read_them_all(
     sqlite_store: Store, view: str
 ) -> None:
-    """What holds at 2,000,000 numbers too (how fast: bench/job_pages.py): every question about
-    them goes by the index, and of 30,000 at most about 1,000 of each name come back."""
+    """What holds at 2,000,000 numbers too: every question about them goes by the
+    index, and of 30,000 at most about 1,000 of each name come back."""
     with sqlite_store.write() as session:
         for _ in range(500):
             jobs.enqueue_job(session, "train", {})

@@ -1,7 +1,4 @@
-"""What an answer on the judging card costs the store: all judges of a study wait for one another.
-
-`bench/submit_cost.py` prints the same by function, with milliseconds.
-"""
+"""What an answer on the judging card costs the store: a study's judges wait for one another."""
 
 import threading
 from collections.abc import Iterator

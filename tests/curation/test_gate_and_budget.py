@@ -245,7 +245,7 @@ def test_slices_of_all_workers_together_are_never_more_than_the_budget(store: St
     assert spent(store, run_id) == pytest.approx(0.4)
     keep(store, "one", one := replace(one, leased_usd=0.1))
     two, others_usd = lease(store, run_id, "two", two, 0.7, 0.1)
-    assert two.slack_usd == pytest.approx(0.6) and others_usd == pytest.approx(0.0)
+    assert two.leased_usd - two.taken_usd == pytest.approx(0.6) and others_usd == pytest.approx(0.0)
 
 
 def test_what_a_dead_worker_had_reserved_counts_as_spent(store: Store) -> None:
@@ -299,7 +299,8 @@ def test_a_worker_that_was_taken_for_dead_holds_what_it_spent_and_reserved(store
         session.commit()
     assert spent(store, run_id) == pytest.approx(0.1)
     one = replace(one, leased_usd=one.taken_usd)
-    assert lease(store, run_id, "one", one, 0.1)[0].slack_usd == pytest.approx(0.0)
+    leased, _ = lease(store, run_id, "one", one, 0.1)
+    assert leased.leased_usd - leased.taken_usd == pytest.approx(0.0)
 
 
 def test_what_a_run_spent_is_the_same_after_an_upgrade(store: Store) -> None:

@@ -336,7 +336,8 @@ def test_minilm_learns_from_a_release_and_is_scored_beside_its_base(
     }
     with sqlite_store.read() as session:
         (checkpoint,) = list_checkpoints(session)
-        evaluation = list_evaluations(session, checkpoint_id=checkpoint.id)[0]
+        stored = list_evaluations(session)
+        evaluation = next(e for e in stored if e.checkpoint_id == checkpoint.id)
     assert evaluation.metrics == trained["metrics"] and evaluation.per_query
     after = checkpoint.summary["held_out"]["after"]
     assert after == {name: pytest.approx(evaluation.metrics[name], abs=1e-6) for name in after}

@@ -60,7 +60,7 @@ def test_the_estimate_is_within_20_percent_of_the_peak_of_the_training(tmp_path:
         )
         found[what] = json.loads(ran.stdout.splitlines()[-1])
     assert found["estimate"][0] == pytest.approx(found["train"][0], rel=0.2)
-    # Time depends on what else the machine does: bench/training_estimate.py compares it.
+    # Time depends on what else the machine does.
     assert found["estimate"][1] > 0 < found["train"][1]
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 ORDINARY_STEPS = 6
 # A heap takes that much more in 100 steps than in the first ones on a CPU, although it is trimmed;
-# in fewer, by their square root (bench/training_estimate.py).
+# in fewer, by their square root (b982ac1b:bench/training_estimate.py).
 HEAP_GROWTH, GROWTH_STEPS = 0.7, 100
 
 

@@ -28,7 +28,7 @@ MEASURED_GROUPS = 4
 # On four groups MiniLM has 0.9999 and 0.001, a tiny BERT with random weights 0.967 and 0.010.
 MIN_COSINE, MAX_LOSS_DIFFERENCE = 0.95, 0.02
 # Units are no promise: with AVX512-BF16 alone MiniLM's step took 1.3 times as long, with AMX half
-# (bench/cpu_precision.py, docs/experiments.md).
+# (0af61c2b:bench/cpu_precision.py, docs/experiments.md).
 MAX_SECONDS_SHARE = 0.9  # a lesser gain is within what two measurements differ by
 
 

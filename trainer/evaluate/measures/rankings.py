@@ -85,11 +85,9 @@ def average(per_query: Mapping[str, Mapping[str, float]]) -> dict[str, float | N
 
 
 def robustness(
-    per_query: Mapping[str, Mapping[str, float]],
-    same_query: Mapping[str, str],
-    name: str = "ndcg@10",
+    per_query: Mapping[str, Mapping[str, float]], same_query: Mapping[str, str]
 ) -> dict[str, float]:
-    """InstructIR's robustness@k of every query: its lowest nDCG@k over its instructions.
+    """InstructIR's robustness@10 of every query: its lowest nDCG@10 over its instructions.
 
     Source: Oh et al. 2024 (arXiv 2402.14334); the figure is the mean over queries.
     same_query: {question: query}; a query none of whose questions was measured drops out.
@@ -97,7 +95,7 @@ def robustness(
     lowest: dict[str, float] = {}
     for question, query in same_query.items():
         if question in per_query:
-            value = per_query[question][name]
+            value = per_query[question]["ndcg@10"]
             lowest[query] = min(value, lowest.get(query, value))
     return lowest
 
