@@ -4,7 +4,8 @@ The pages' figures are Plotly's; this reads the traces that they use (bars, line
 matrices, flows) and raises BadInput for another one, so that nothing is left out unseen. Fonts are
 in the file: as outlines in SVG, as TrueType (type 42) in PDF, which publishers ask for. PNG has 300
 dots per inch. The same figure gives the same bytes. A character that the font does not have is
-written as its code point (`U+4E2D`), and a name of more than 60 characters is cut.
+written as its code point (`U+4E2D`), and a name of more than 60 characters is cut, or in a flow
+continued in the next line. The figure's description, if it has one, is the file's title.
 
 matplotlib is loaded when a file is asked for, not with the page.
 """
@@ -14,6 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import cycle
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -69,7 +71,7 @@ def printed(figure: go.Figure, kind: str) -> bytes:
     described = figure.to_plotly_json()
     whole = new_figure((described["layout"].get("height") or 340) / PIXELS)
     draw_on(whole.add_subplot(), described["data"], described["layout"])
-    return saved(whole, kind)
+    return saved(whole, kind, title=described["layout"].get("meta"))
 
 
 def new_figure(height: float, width: float = WIDTH) -> "Figure":
@@ -78,15 +80,21 @@ def new_figure(height: float, width: float = WIDTH) -> "Figure":
     return found
 
 
-def saved(figure: "Figure", kind: str, dots_per_inch: int = DOTS_PER_INCH) -> bytes:
-    """The bytes of a file of this kind; without the time at which it was made."""
+def saved(
+    figure: "Figure", kind: str, dots_per_inch: int = DOTS_PER_INCH, title: str | None = None
+) -> bytes:
+    """The bytes of a file of this kind with its title; without the time at which it was made."""
     if kind not in KINDS:
         raise BadInput(
             f"{kind!r}: choose {', '.join(KINDS)}", "name one of these", code="figure_kind_unknown"
         )
-    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    about: dict[str, str | None] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(
+        kind, {}
+    )
+    if title:
+        about["Title"] = UNPRINTED.sub(" ", title)
     sink = io.BytesIO()
-    figure.savefig(sink, format=kind, dpi=dots_per_inch, metadata=dates.get(kind))
+    figure.savefig(sink, format=kind, dpi=dots_per_inch, metadata=about)
     return sink.getvalue()
 
 
@@ -270,10 +278,15 @@ def _draw_matrix(axes: "Axes", trace: Mapping[str, Any]) -> None:
 
 def _draw_flow(axes: "Axes", trace: Mapping[str, Any]) -> None:
     """A Sankey diagram: places in columns by the number of streams before them, each as high as
-    what passes it, and the streams as bands. Its links are in the order of the places."""
+    what passes it, and the streams as bands. Its links are in the order of the places. Names are
+    whole, in lines."""
     node, link = trace["node"], trace["link"]
     streams = list(zip(link["source"], link["target"], link["value"], link["color"], strict=True))
     places = range(len(node["label"]))
+    names = [
+        wrap(_in_font(unmarked(each).replace("\u200b", "").strip()), MAX_LINE)
+        for each in node["label"]
+    ]
     passes = [
         max(sum(e[2] for e in streams if e[side] == place) for side in (0, 1)) for place in places
     ]
@@ -285,7 +298,7 @@ def _draw_flow(axes: "Axes", trace: Mapping[str, Any]) -> None:
     top, foot = dict[int, float](), dict.fromkeys(column.values(), 0.0)
     for place in places:
         top[place] = foot[column[place]]
-        foot[column[place]] += passes[place] + gap
+        foot[column[place]] += passes[place] + gap * max(1, len(names[place]))
     left, right = dict(top), dict(top)  # how far the sides of a place are taken
     for start, end, value, colour in streams:
         x = np.linspace(column[start] + width, column[end], 40)
@@ -297,8 +310,8 @@ def _draw_flow(axes: "Axes", trace: Mapping[str, Any]) -> None:
     for place in places:
         at, middle = column[place], top[place] + passes[place] / 2
         axes.bar(at, passes[place], width, top[place], align="edge", color=node["color"][place])
-        label = " ".join(_plain(node["label"][place].replace("\u200b", "")).split())
-        axes.annotate(label, (at + width, middle), (3, 0), textcoords="offset points", va="center")
+        label, beside = "\n".join(names[place]), (at + width, middle)
+        axes.annotate(label, beside, (3, 0), textcoords="offset points", va="center")
     axes.set_xlim(0, max(column.values(), default=0) + 1)
     axes.set_ylim(max(foot.values(), default=1), -gap)
     axes.set_axis_off()
@@ -344,13 +357,17 @@ def _plain(text: Any) -> str:
 
 def printable(text: str) -> str:
     """The text in characters of the font, its lines cut."""
-    letters = _letters()
-    found = UNPRINTED.sub(" ", text)
-    found = "".join(
-        each if each == "\n" or each in letters else f"U+{ord(each):04X}" for each in found
-    )
     return "\n".join(
-        line if len(line) <= MAX_LINE else f"{line[: MAX_LINE - 1]}…" for line in found.split("\n")
+        line if len(line) <= MAX_LINE else f"{line[: MAX_LINE - 1]}…"
+        for line in _in_font(text).split("\n")
+    )
+
+
+def _in_font(text: str) -> str:
+    letters = _letters()
+    return "".join(
+        each if each == "\n" or each in letters else f"U+{ord(each):04X}"
+        for each in UNPRINTED.sub(" ", text)
     )
 
 

@@ -151,6 +151,7 @@ def draw_study(user: SessionUser, found: Sequence[StudySummary]) -> None:
             parameter="study",
             ident=lambda study: study.id,
             name=lambda study: study.name,
+            language=language_now(),
         )
         only = st.selectbox(
             say("answers.show"),

@@ -156,6 +156,7 @@ def draw_studies(found: Sequence[StudySummary]) -> None:
             parameter="study",
             ident=lambda study: study.id,
             name=lambda study: study.name,
+            language=language_now(),
         )
         guidelines = draw_guidelines(chosen.id)
         draw_own_desk(chosen.id)

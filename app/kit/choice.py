@@ -7,6 +7,9 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
+from app.text.languages import DEFAULT, text
+from app.text.plain import plain
+
 T = TypeVar("T")
 PAGE_ROWS = 20
 
@@ -29,11 +32,12 @@ def choose(
     ident: Callable[[T], object],
     name: Callable[[T], str],
     default: Callable[[], T] | None = None,
+    language: str = DEFAULT,
 ) -> T:
     """A select box over the options, of which `?parameter=` in the URL names one, also after Back.
 
     Without it, the choice is the one drawn before, at first what `default` returns, or the first
-    option.
+    option. An address that names none of them is answered so: what is shown is not what it names.
     """
     by_id = {str(ident(option)): option for option in options}
     wanted = st.query_params.get(parameter)
@@ -53,6 +57,9 @@ def choose(
         on_choice=partial(_write_to_url, parameter),
         format_func=lambda each: name(by_id[each]) if each in by_id else each,
     )
+    if wanted and wanted == st.query_params.get(parameter) and wanted not in by_id:
+        missing = f"{label} {wanted}: {text(language, 'refused.not_there')}"
+        st.warning(plain(missing), icon=":material/link_off:")
     return by_id[chosen or shown]
 
 

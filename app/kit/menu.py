@@ -1,13 +1,15 @@
-"""The pages and the permission each requires: other pages are neither listed nor reachable."""
+"""The pages and the permission each requires: others are not listed, and name the right."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
 
 from app.access.identity import SessionUser
-from app.access.language import say
+from app.access.language import language_now, say
 from app.access.permissions import NEEDS
+from app.access.session_user import failures_shown, require_permission
 
 APP = Path(__file__).parents[1]
 
@@ -139,14 +141,24 @@ def title_of(view: View) -> str:
 
 
 def pages(user: SessionUser) -> list[st.Page]:
-    """The pages for `st.navigation`, which lists none: the frame draws the menu."""
+    """The pages for `st.navigation`, which lists none: the frame draws the menu. At the address of
+    one that the user may not open stands which right it requires."""
     return [
         st.Page(
-            FILES[view.name],
+            FILES[view.name] if may_open(user, view.name) else _refusal(view),
             title=title_of(view),
             icon=f":material/{view.icon}:",
             url_path=view.name,
             default=view.name == "home",
         )
-        for view in views_for(user)
+        for view in MENU
     ]
+
+
+def _refusal(view: View) -> Callable[[], None]:
+    def refuse() -> None:
+        st.title(title_of(view), anchor=False)
+        with failures_shown(language_now()):
+            require_permission(view.permission)
+
+    return refuse

@@ -5,7 +5,7 @@ from typing import Any, Literal
 import streamlit as st
 
 from app.access.session_user import action, notify, require_permission
-from app.jobs_page.card import follow_job
+from app.jobs_page.card import draw_last_failure, follow_job
 from app.kit.fields import at_field, draw_fields, values_of_form
 from app.operations import releases
 from app.operations.acting import queued
@@ -26,6 +26,7 @@ def draw_push(what: What, number: int, label: str, *, key: str) -> None:
     """Draw the form in an expander of that label, and below it the push that it started."""
     with st.expander(label, icon=":material/cloud_upload:"):
         _draw_form(what, number, key)
+    draw_last_failure("push", f"{key}.push_job", {f"{what}_id": number})
     job_id = st.session_state.get(f"{key}.push_job")
     if job_id is not None:
         pushed = follow_job(job_id, key=f"{key}.push")

@@ -13,6 +13,7 @@ from colour_vision import SEEN_BY, nearest
 from fontTools.ttLib import TTFont
 
 from analysis.figures.figures import CATEGORY_COLOURS, DROPPED, KEPT, SHADES
+from analysis.figures.flow import Stream, flow
 from analysis.figures.printed import printed
 from analysis.map.coverage import with_marks
 from analysis.map.printed_map import printed_map
@@ -95,6 +96,16 @@ def test_what_the_font_does_not_have_is_named_and_a_long_name_is_cut() -> None:
     assert "x" * 59 + "…" in shown
     for kind in STARTS:
         assert printed(figure, kind).startswith(STARTS[kind])
+
+
+def test_a_flow_keeps_its_names_whole_and_its_numbers_as_the_title() -> None:
+    reason = "the judges chose another passage than the one claimed for the second instruction"
+    figure = flow([Stream("Pairs", "Kept", 7, "on"), Stream("Pairs", reason, 2, "out")])
+    assert f"2 · {reason}" in " ".join(" ".join(texts_of(figure)).split())
+    title = f"Pairs to Kept: 7; Pairs to {reason}: 2"
+    assert f"<dc:title>{title}</dc:title>" in printed(figure, "svg").decode()
+    for kind in ("pdf", "png"):
+        assert title.encode() in printed(figure, kind)
 
 
 @pytest.mark.long

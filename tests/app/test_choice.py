@@ -2,6 +2,8 @@
 
 from streamlit.testing.v1 import AppTest
 
+from app.text.languages import DEFAULT, text
+
 
 def page() -> None:
     from app.kit.choice import choose
@@ -48,10 +50,15 @@ def test_without_an_address_the_choice_stays_when_the_default_changes() -> None:
     assert shown(at) == "old"
 
 
-def test_an_address_that_names_nothing_leaves_the_first() -> None:
+def test_an_address_that_names_nothing_leaves_the_first_and_says_so_until_one_is_chosen() -> None:
     at = AppTest.from_function(page)
     at.query_params["run"] = "17"
-    assert shown(at.run()) == "0"
+    for _ in range(2):
+        assert shown(at.run()) == "0"
+        told = [each.value.replace("\\", "") for each in at.warning]
+        assert told == [f"Run 17: {text(DEFAULT, 'refused.not_there')}"]
+    at.selectbox(key="run").select("second").run()
+    assert shown(at) == "1" and not at.warning
 
 
 def test_the_box_itself_says_what_it_shows_in_every_drawing() -> None:

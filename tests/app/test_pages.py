@@ -9,9 +9,13 @@ from full_store import fill
 from grown_dataset import grown
 from statement_count import StatementCount, statements_counted
 from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
 
 from app.access.identity import COOKIE
+from app.access.permissions import NEEDS
 from app.kit.menu import MENU
+from app.text.languages import text
+from app.text.plain import sentence
 from db.people.accounts import add_account, set_disabled
 from db.store.store import Store
 from db.values import ACCOUNT_ROLES
@@ -73,6 +77,24 @@ def test_a_page_not_meant_for_a_role_is_not_reachable(
     for name in set(page_names()) - {name for who, name in REACHABLE if who == role}:
         with pytest.raises(ValueError, match="Could not find a navigation page"):
             at.switch_page(page_path(name))
+
+
+def test_the_address_of_a_page_without_the_right_to_it_names_the_right_in_the_users_language(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(sqlite_store)
+    sign_in(sqlite_store, monkeypatch, "annotator")
+    for locale, language in (("en-GB", "en"), ("de-DE", "de")):
+        monkeypatch.setattr(type(st.context), "locale", locale)
+        for name in set(page_names()) - PAGES["annotator"]:
+            at = AppTest.from_file(str(MAIN), default_timeout=180)
+            at._page_hash = calc_hash(name)
+            at.run()
+            view = next(view for view in MENU if view.name == name)
+            assert [each.value for each in at.title] == [view.title]
+            wanted = {"name": "a annotator", "required": NEEDS[view.permission].required}
+            said = sentence(text(language, "refused.no_right", **wanted))
+            assert [each.value.replace("\\", "") for each in at.error] == [said]
 
 
 def test_without_accounts_whoever_is_there_is_the_local_admin(sqlite_store: Store) -> None:

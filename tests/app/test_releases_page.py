@@ -91,6 +91,20 @@ def test_an_export_that_failed_is_on_the_page_of_the_next_visit(
     assert [each.value for each in opened(sqlite_store).warning if "no space left" in each.value]
 
 
+def test_a_push_that_failed_is_on_the_page_of_its_release_alone(
+    sqlite_store: Store, home: Path, tmp_path: Path
+) -> None:
+    make_run(sqlite_store)
+    release = export(sqlite_store, tmp_path / "out")["release_id"]
+    for number, is_shown in ((release + 1, False), (release, True)):
+        with sqlite_store.write() as session:
+            job = jobs.enqueue_job(session, "push", {"release_id": number, "repo": "ada/mine"})
+            job.status, job.error = "failed", "the Hub refuses the token"
+            session.commit()
+        found = [each.value for each in opened(sqlite_store).warning]
+        assert [each.startswith(f"Job {job.id} failed") for each in found] == [True] * is_shown
+
+
 def test_a_release_is_described_without_codes_and_its_path_stands_in_the_code_to_load_it(
     sqlite_store: Store, home: Path, tmp_path: Path
 ) -> None:
