@@ -147,14 +147,14 @@ def require_store_locks(file: Path) -> None:
 def of_this_machine(name: str) -> Path:
     """A file in INF_HOME that no other machine or container uses which has the same folder."""
     stem, dot, suffix = name.partition(".")
-    space = hashlib.sha256(_process_space().encode()).hexdigest()[:8]
+    space = hashlib.sha256(process_space().encode()).hexdigest()[:8]
     return home() / f"{stem}-{space}{dot}{suffix}"
 
 
 def new_owner() -> str:
     """An owner name for this process: where it runs, process id, its start time, and a UUID."""
     process = psutil.Process()
-    where = f"{socket.gethostname()}:{_process_space()}"
+    where = f"{socket.gethostname()}:{process_space()}"
     return f"{where}:{process.pid}:{process.create_time():.2f}:{uuid.uuid4().hex}"
 
 
@@ -165,7 +165,7 @@ def is_dead(owner: str) -> bool:
     one, and a process id means another process in each of them.
     """
     parts = owner.rsplit(":", 4)
-    if len(parts) < 5 or parts[1] != _process_space():  # elsewhere, or of an earlier version
+    if len(parts) < 5 or parts[1] != process_space():  # elsewhere, or of an earlier version
         return False
     _, _, pid, created, _ = parts
     try:
@@ -189,7 +189,7 @@ def _is_hidden(pid: int) -> bool:
 
 
 @functools.cache
-def _process_space() -> str:
+def process_space() -> str:
     """The name of one space of process ids among all others: this start of the system, and on Linux
     the namespace, of which each container may have its own."""
     if sys.platform != "linux":

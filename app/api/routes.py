@@ -226,10 +226,12 @@ class Changed(Row):
 
 
 class Started(Row):
-    """A job that was queued; `run_id` of what a run is about."""
+    """A job that was queued; `run_id` of what a run is about, `idle`: how many of its workers its
+    concurrency leaves so, "" for none."""
 
     job_id: int
     run_id: int | None = None
+    idle: str = ""
 
 
 class Me(Row):
@@ -283,7 +285,9 @@ class Route:
 
 def started(actor: Actor, kind: str, request: Request) -> Started:
     """Launch a job in the queue."""
-    return Started(job_id=queued(actor, kind, request), run_id=getattr(request, "run_id", None))
+    idle = runs.idle(actor, request) if isinstance(request, RunWork) else ""
+    run_id = getattr(request, "run_id", None)
+    return Started(job_id=queued(actor, kind, request), run_id=run_id, idle=idle)
 
 
 def me(actor: Actor, _: Nothing) -> Me:

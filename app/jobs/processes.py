@@ -30,7 +30,7 @@ def command_of(job: Job) -> list[str]:
 
 
 def is_alive_here(job: Job) -> bool | None:
-    """Whether the job's process runs on this machine; None where that cannot be known."""
+    """Whether the job's process runs here; None where that cannot be known."""
     is_alive = jobs.is_this_process_alive(job)
     return is_alive and is_process_of(job)
 

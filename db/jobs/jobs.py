@@ -18,7 +18,7 @@ from db.clock import silent_since, store_now
 from db.errors import BadInput, InfError, NotFound, Refused
 from db.events import record_event
 from db.home import as_stored, files_root, home_id, home_ids, is_of_this_machine
-from db.machine import process_exists
+from db.machine import process_exists, process_space
 from db.store.bulk import continue_numbering
 from db.store.secrets import redacted, refuse_secrets
 from db.tables import Base, Job, MetricPoint, utc_now
@@ -194,7 +194,7 @@ def note_process(session: Session, job_id: int, attempt: int, pid: int, log_path
     session.execute(
         update(Job)
         .where(Job.id == job_id, Job.attempt == attempt)
-        .values(pid=pid, log_path=log_path)
+        .values(pid=pid, space=process_space(), log_path=log_path)
     )
 
 
@@ -211,7 +211,8 @@ def log_here(job: Job) -> Path | None:
 
 def note_place(session: Session, job_id: int, attempt: int) -> None:
     """Store that this process runs the job, when its launcher cannot know it. Does not commit."""
-    _update(session, job_id, attempt, pid=os.getpid(), host=socket.gethostname())
+    place = {"pid": os.getpid(), "space": process_space(), "host": socket.gethostname()}
+    _update(session, job_id, attempt, **place)
 
 
 def note_log(session: Session, job_id: int, attempt: int, log_path: str) -> None:
@@ -427,8 +428,9 @@ def _series(session: Session, job_id: int, name: str, max_points: int) -> list[t
 
 
 def is_this_process_alive(job: Job) -> bool | None:
-    """Whether the job's process runs on this machine; None if it is on another."""
-    if job.host != socket.gethostname() or job.pid is None:
+    """Whether the job's process runs in this space of process ids; None if in another: only its
+    heartbeat tells then. Containers share host names, and process ids mean others in each."""
+    if job.space != process_space() or job.pid is None:
         return None
     return process_exists(job.pid)  # `os.kill(pid, 0)` would end the process on Windows
 

@@ -12,12 +12,14 @@ from db.tables.base import Base, HomePath, HomePaths, created, key
 class Job(Base, kw_only=True):
     """Any long work, with progress, heartbeat and log.
 
-    `slot` is the device slot of its machine (NULL: in the foreground of a command); `resources` the
-    last reported use of each of its processes, by rank; `launcher` is `local`, or the address of a
-    Ray cluster; `home` the INF_HOME that has its files (NULL: of an earlier version); `shown` are
-    texts from its work (of a batch, of the probe items of a training), and how often it died. Of
-    one that did not end well `error` is what happened, `error_code` and `remedy` are those of its
-    InfError (NULL: of an earlier version, whose `error` has the remedy within).
+    `slot` is the device slot of its machine (NULL: in the foreground of a command); `pid` one of
+    the process ids of `space` (`db.machine.process_space`; NULL: of an earlier version);
+    `resources` the last reported use of each of its processes, by rank; `launcher` is `local`, or
+    the address of a Ray cluster; `home` the INF_HOME that has its files (NULL: of an earlier
+    version); `shown` are texts from its work (of a batch, of the probe items of a training), and
+    how often it died. Of one that did not end well `error` is what happened, `error_code` and
+    `remedy` are those of its InfError (NULL: of an earlier version, whose `error` has the remedy
+    within).
     """
 
     __tablename__ = "job"
@@ -36,6 +38,7 @@ class Job(Base, kw_only=True):
     home: Mapped[str | None] = mapped_column(default=None)
     host: Mapped[str | None] = mapped_column(default=None)
     pid: Mapped[int | None] = mapped_column(default=None)
+    space: Mapped[str | None] = mapped_column(default=None)
     slot: Mapped[str | None] = mapped_column(default=None)
     launcher: Mapped[str] = mapped_column(default="local")
     resources: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)

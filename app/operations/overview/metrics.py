@@ -21,6 +21,7 @@ from sqlalchemy.orm import Session
 
 from app.access.identity import Actor, TokenHolder
 from app.access.permissions import require
+from db.clock import store_now
 from db.people.sign_ins import SEEN_EVERY
 from db.run.progress import latest_funnel
 from db.run.workers import COMMIT_MS, DEAD_AFTER_SECONDS
@@ -83,7 +84,7 @@ def _of_workers(session: Session) -> Iterator[Metric]:
         failed.add_metric([kind], count)
     yield failed
     yield _commit_latency(commits)
-    since = utc_now() - timedelta(seconds=DEAD_AFTER_SECONDS)
+    since = store_now(session) - timedelta(seconds=DEAD_AFTER_SECONDS)
     alive = worker.ended_at.is_(None) & (worker.heartbeat_at >= since)
     working, in_flight = session.execute(
         select(func.count(), func.coalesce(func.sum(worker.in_flight), 0)).where(alive)

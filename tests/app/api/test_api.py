@@ -133,6 +133,14 @@ def test_of_many_changes_with_one_etag_one_is_made(world: ApiWorld) -> None:
     assert sorted(statuses) == [200, 412, 412, 412]
 
 
+def test_a_launch_names_the_workers_that_the_concurrency_leaves_idle(world: ApiWorld) -> None:
+    body = {"dataset": "mine", "provider": "offline", "limit": 1, "concurrency": 2}
+    for workers, idle in ((3, "1 of 3 workers idle"), (2, "")):
+        made = world.ask("mina", "POST", "/runs", json=body | {"workers": workers})
+        assert made.status_code == 202, made.text
+        assert made.json()["idle"].startswith(idle) and bool(made.json()["idle"]) == bool(idle)
+
+
 def test_a_repeated_post_is_answered_again_and_not_done_again(world: ApiWorld) -> None:
     first = start(world, Idempotency_Key="one")
     second = start(world, Idempotency_Key="one")

@@ -1,6 +1,7 @@
 """`/metrics`: whom it answers, and that its counters are those of all workers, dead ones too."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 from api_world import ApiWorld, make_api_world, new_token
@@ -67,7 +68,9 @@ def test_a_token_needs_the_right_watch_and_a_person_needs_to_be_an_admin(world: 
     assert asked.status_code == 403
 
 
-def test_counters_are_summed_over_workers_and_survive_their_death(world: ApiWorld) -> None:
+def test_counters_are_summed_over_workers_and_survive_their_death(
+    world: ApiWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with unscoped(), world.store.write() as session:
         for worker, made in (("one", 10), ("two", 32)):
             add_worker(session, world.mine.run, worker)
@@ -89,6 +92,9 @@ def test_counters_are_summed_over_workers_and_survive_their_death(world: ApiWorl
     assert before["inf_commit_seconds_bucket,0.01"] == 6
     assert before["inf_commit_seconds_count"] == 6 and before["inf_commit_seconds_sum"] == 0.042
     assert before["inf_workers"] == 2 and before["inf_calls_in_flight"] == 4
+    later = utc_now() + timedelta(hours=1)  # of this machine alone
+    monkeypatch.setattr("app.operations.overview.metrics.utc_now", lambda: later)
+    assert read(figures(owner("ada")))["inf_workers"] == 2, "by the clock of the store"
     with unscoped(), world.store.write() as session:
         end_workers(session, ["one", "two"])
         session.commit()
