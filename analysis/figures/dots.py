@@ -114,7 +114,8 @@ def slopes(found: Sequence[tuple[Dot, Dot]], *, ends: tuple[str, str], title: st
             customdata=[before.text, after.text],
             hovertemplate="%{customdata}<extra></extra>",
         )
-    figure.update_layout(height=420, showlegend=True, legend={"traceorder": "reversed"})
+    height = max(420, 240 + 22 * len(ordered))  # on a phone the names are a list below the lines
+    figure.update_layout(height=height, showlegend=True, legend={"traceorder": "reversed"})
     figure.update_xaxes(
         tickvals=[0, 1], ticktext=list(ends), range=[-0.2, 1.2], showgrid=False, zeroline=False
     )

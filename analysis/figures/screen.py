@@ -40,8 +40,15 @@ def on_screen(figure: go.Figure) -> OnScreen:
         dragmode="zoom" if has_lines else False,
         hoverlabel={"align": "left", "namelength": -1},
         margin={"l": 10, "r": 10, "t": 40 if shown.layout.title.text else 10, "b": 10},
-        # below the axis, however high the figure is
-        legend={"orientation": "h", "x": 0, "y": 0, "yref": "container", "yanchor": "bottom"},
+        # below the axis, however high the figure is, and whole: it is a list on a phone
+        legend={
+            "orientation": "h",
+            "x": 0,
+            "y": 0,
+            "yref": "container",
+            "yanchor": "bottom",
+            "maxheight": 1,
+        },
     )
     if len(shown.data) == 1 and len(listed(_of_axis(shown.data[0], "x"))) <= FEW:
         shown.update_layout(bargap=0.5)

@@ -1,6 +1,7 @@
 """Choosing a dataset, a run, or a page of a long list; the choice is kept in the URL."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -48,18 +49,20 @@ def choose(
         shown = before.value
     else:
         shown = next(iter(by_id)) if default is None else str(ident(default()))
-    chosen = draw_choice(
-        label,
-        list(by_id),
-        shown,
-        key=key,
-        address=wanted,
-        on_choice=partial(_write_to_url, parameter),
-        format_func=lambda each: name(by_id[each]) if each in by_id else each,
-    )
-    if wanted and wanted == st.query_params.get(parameter) and wanted not in by_id:
-        missing = f"{label} {wanted}: {text(language, 'refused.not_there')}"
-        st.warning(plain(missing), icon=":material/link_off:")
+    is_gone = bool(wanted) and wanted not in by_id
+    with st.container(gap="small") if is_gone else nullcontext():
+        if is_gone:
+            missing = f"{label} {wanted}: {text(language, 'refused.not_there')}"
+            st.warning(plain(missing), icon=":material/link_off:")
+        chosen = draw_choice(
+            label,
+            list(by_id),
+            shown,
+            key=key,
+            address=wanted,
+            on_choice=partial(_write_to_url, parameter),
+            format_func=lambda each: name(by_id[each]) if each in by_id else each,
+        )
     return by_id[chosen or shown]
 
 

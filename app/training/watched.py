@@ -10,6 +10,7 @@ import streamlit as st
 from analysis.figures.dots import Dot, known, slopes
 from analysis.figures.figures import DROPPED, KEPT
 from analysis.figures.printed import printed
+from app.access.language import language_of_items
 from app.access.session_user import failures_shown, signed_in_user
 from app.jobs_page.actions import read_job
 from app.jobs_page.card import LIVE
@@ -183,7 +184,8 @@ def _draw_every_measure(
 
 
 def _examples(job_id: int, kind: str) -> Examples:
-    return try_it.examples(signed_in_user(), job_id=job_id, kinds=(kind,))
+    language = language_of_items()
+    return try_it.examples(signed_in_user(), job_id=job_id, kinds=(kind,), language=language)
 
 
 def verdict_text(

@@ -4,6 +4,7 @@ import plotly.graph_objects as go
 import pytest
 from app_figures import EMPTY, FIGURES, HOSTILE, MEAN, hostile_figures
 
+from analysis.figures.dots import Dot, slopes
 from analysis.figures.figures import escape, human_model_bars
 from analysis.figures.screen import HEIGHT, on_screen
 
@@ -26,6 +27,14 @@ def test_names_of_people_reach_the_screen_as_text_and_no_tag_of_theirs(figure: g
         if escape(name) != name:  # as JSON writes it, unescaped
             raw = name.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
             assert name not in described and raw not in described
+
+
+def test_a_legend_is_whole_and_leaves_room_for_the_lines() -> None:
+    """On a phone it is a list, of which Plotly shows half the figure's height by default."""
+    pairs = [(Dot(f"measure {n}", 0.1 * n, None, ""),) * 2 for n in range(14)]
+    shown = on_screen(slopes(pairs, ends=("base", "trained"), title="")).figure
+    assert shown.layout.legend.maxheight == 1
+    assert shown.layout.height - 14 * 19 > 200  # 19 px a line
 
 
 def test_what_is_undefined_stands_below_the_figure() -> None:

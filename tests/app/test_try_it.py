@@ -9,9 +9,11 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from app_pages import open_page, words
+from app_pages import open_page, send_cookies, words
+from evaluation_rows import RECORD
 from full_store import NASTY
 from sqlalchemy import delete, select
+from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 from study_world import make_world, sampled_study
 
@@ -25,6 +27,7 @@ from db.people.rights import Rights
 from db.store.store import Store, open_store
 from db.tables import (
     Checkpoint,
+    Evaluation,
     Group,
     Item,
     Job,
@@ -35,6 +38,7 @@ from db.tables import (
     Study,
     StudyItem,
 )
+from trainer.evaluate.following import INSTRUCTION_FLIP
 from trainer.model.tiny import PREFIX
 from trainer.settings.table import DEFAULT_BASE_MODEL
 
@@ -153,6 +157,45 @@ def test_the_page_opens_with_an_example_where_it_works_and_one_where_it_fails(
     at.button(key="try_it.use_fails").click().run()
     assert at.text_input(key="try_it.query").value == "what fails"
     assert at.text_input(key="try_it.instruction").value == "in figures"
+
+
+@pytest.mark.parametrize("page", ["home", "try_it", "train"])
+def test_examples_are_in_the_language_of_who_looks_or_the_first_where_none_is(
+    world: Store, monkeypatch: pytest.MonkeyPatch, page: str
+) -> None:
+    passages = {
+        "en": "A salt of metal is dissolved in warm water before the wool is put into it.",
+        "de": "Ein Salz des Metalls wird in warmem Wasser gelöst, bevor die Wolle hineinkommt.",
+    }
+    works = []
+    for number, (spoken, passage) in enumerate(passages.items(), 1):
+        one = example(number, f"query in {spoken}")
+        works.append(one | {"texts": one["texts"] | {"P+": passage, "P1-": passage}})
+    shown = found(works, [])
+    none = {"count": 0, "examples": []}
+    shown |= {"gained": 2, "gains": shown["works"], "lost": none, "unchanged": none}
+    add_training(world, {"examples": shown})
+    with world.write() as session:
+        session.scalars(select(Job)).one().result = {
+            "held_out": {"groups": 10, "before": {"strict": 0.5}, "after": {"strict": 0.75}}
+        }
+        for model, checkpoint in (("the/base", None), ("/the/trained", 1)):
+            session.add(
+                Evaluation(
+                    model=model,
+                    benchmark="held-out world",
+                    metrics={INSTRUCTION_FLIP: 0.5},
+                    per_query={"g1": {INSTRUCTION_FLIP: 1.0}},
+                    checkpoint_id=checkpoint,
+                    record=RECORD,
+                )
+            )
+        session.commit()
+    send_cookies(monkeypatch, {})
+    for language, wanted in (("de-DE", "de"), ("en-GB", "en"), ("fr-FR", "en")):
+        monkeypatch.setattr(ContextProxy, "locale", language)
+        said = words(open_page(page))
+        assert [spoken for spoken in passages if f"query in {spoken}" in said] == [wanted]
 
 
 def test_what_was_lost_stands_next_to_what_was_gained_and_the_index_stays(world: Store) -> None:

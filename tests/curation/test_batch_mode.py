@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from hashlib import sha256
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import batch_server
 import pytest
 from aiohttp import web
+from app_pages import open_page
 from batch_server import STEPS, TROUBLES
 from curation_runs import (
     add_dataset,
@@ -26,13 +28,17 @@ from sqlalchemy import func, select, text
 from sqlalchemy.exc import OperationalError
 
 import curation.providers.openai_server as openai_server_module
+import curation.run.engine as engine
+from app.access.identity import owner
+from app.operations.overview import run as run_now
+from app.operations.overview.run import StageAnswers
 from curation.providers.batch import poll_seconds
 from curation.providers.batch_files import key_in, read_answer_line, request_line, split_into_files
 from curation.recipe.prices import Price, save_price
 from curation.run.starting import start_run
 from db.errors import BadInput, ProviderError
 from db.run.batches import create_batch, end_batch, is_abandoned, is_to_send, list_batches
-from db.run.runs import funnel, get_run, stop_run
+from db.run.runs import STAGES, funnel, get_run, stop_run
 from db.run.workers import add_worker, end_workers, worker_totals
 from db.store.store import Store
 from db.tables import Batch, BatchCall, Call
@@ -100,6 +106,33 @@ def test_a_run_in_batches_ends_as_one_that_asks_at_once(store: Store, server: Se
     assert texts_of(store, at_once["run_id"]) == texts
     again = run_curation(store, **ASKED)
     assert again["calls"] == {"made": 0, "reused": CALLS}, "an answer serves both modes"
+
+
+@pytest.mark.long
+def test_the_page_of_a_run_in_batches_has_its_answers_in_the_lanes_of_their_stages(
+    sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "LANE_SECONDS", 0.2)
+    monkeypatch.setattr(run_now, "LANE_SECONDS", 1.0)  # the unit of what is stored
+    run_id, server.batches.seconds = new_run(sqlite_store), 1.5
+    with ThreadPoolExecutor(1) as pool:
+        work = pool.submit(run_curation, sqlite_store, run_id)
+        wait_for(lambda: len(drawn_stages(run_now.answers_over_time(owner("ada"), run_id))) > 1)
+        server.batches.held = True
+        (lanes,) = open_page("curate", run=str(run_id)).get("plotly_chart")
+        server.batches.held = False
+        assert work.result(timeout=120)["kept"] == PAIRS
+    (drawn,) = json.loads(lanes.proto.spec)["data"]
+    shown = {name: sum(counts) for name, counts in zip(drawn["y"], drawn["z"], strict=True)}
+    assert shown["Instruction"] == PAIRS and shown["Negatives"] > 0
+    after = run_now.answers_over_time(owner("ada"), run_id).counts
+    first = [next(n for n, count in enumerate(after[stage]) if count) for stage in STAGES]
+    assert first == sorted(first) and sum(map(sum, after.values())) <= CALLS
+
+
+def drawn_stages(found: StageAnswers) -> list[str]:
+    """Which stages have answers, once there are intervals enough for a picture."""
+    return [name for name, of in found.counts.items() if any(of)] if len(found.ends) > 2 else []
 
 
 @pytest.mark.parametrize("answers_at_once", [True, False])
