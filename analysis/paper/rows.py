@@ -9,13 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Final, NamedTuple
 
+from analysis.figures.numbers import Cells
 from analysis.paper.published import Cell, columns_of, published
 from db.outcome.evaluations import Scored
 from db.tables import Checkpoint
 
 SOURCE, MODEL, PUBLISHED, OURS = "Source", "Model", "published", "ours"
 NOTHING_RUN: Final = "nothing run yet"
-Row = dict[str, Cell]
+Row = Cells
 
 # The paper's columns of a set: the measures of an evaluation, in its order.
 FOLLOWIR: Final = {"robust04": ("Robust04", "map"), "news21": ("News21", "ndcg@5")} | {
@@ -176,7 +177,7 @@ def design_rows(ours: Mapping[str, Row], trained: Sequence[Trained]) -> list[Row
     return rows
 
 
-def published_ranking() -> list[dict[str, object]]:
+def published_ranking() -> list[Row]:
     """Figure 5's rows as printed in Table 5: p-MRR and score as shares, by size of the model."""
     return [
         {
