@@ -9,14 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Final, NamedTuple
 
-from analysis.figures.numbers import Cells
 from analysis.paper.published import Cell, columns_of, published
 from db.outcome.evaluations import Scored
 from db.tables import Checkpoint
 
 SOURCE, MODEL, PUBLISHED, OURS = "Source", "Model", "published", "ours"
 NOTHING_RUN: Final = "nothing run yet"
-Row = Cells
+Row = dict[str, Cell]
 
 # The paper's columns of a set: the measures of an evaluation, in its order.
 FOLLOWIR: Final = {"robust04": ("Robust04", "map"), "news21": ("News21", "ndcg@5")} | {
