@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from analysis.agreement.headline import figure_text, interval_cells
 from analysis.agreement.measures import MEASURES
-from analysis.figures.numbers import counted
+from analysis.figures.numbers import Cells, counted
 
 MAX_NAMED: Final = 5  # people in a sentence; the report and the table of judges name all
 FIGURE: Final = ("value", "difference", "low")  # the first key of a figure is one of these
@@ -81,8 +81,8 @@ def flag_note(figures: Sequence[Mapping[str, Any]], *, limit: int = MAX_NAMED) -
 
 
 def rows_without(
-    rows: Sequence[dict[str, Any]], figures: Sequence[Mapping[str, Any]], key: str = "value"
-) -> list[dict[str, Any]]:
+    rows: Sequence[Cells], figures: Sequence[Mapping[str, Any]], key: str = "value"
+) -> list[Cells]:
     """The rows of a table, with the figures without flagged people, and their intervals where there
     are any, if anybody is flagged."""
     if not any(each.get("flagged") for each in figures):
@@ -106,7 +106,7 @@ def persons_of(report: Mapping[str, Any]) -> str:
     return "Simulated judges" if report["simulated"] else "People"
 
 
-def bar_rows(report: dict[str, Any]) -> list[dict[str, Any]]:
+def bar_rows(report: Mapping[str, Any]) -> list[Cells]:
     """The values of the bars of Figure 4: a row per figure."""
     who = persons_of(report).lower()
     figures = {
@@ -128,7 +128,7 @@ def bar_rows(report: dict[str, Any]) -> list[dict[str, Any]]:
     return rows_without(rows, list(figures.values()))
 
 
-def pair_rows(pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def pair_rows(pairs: Sequence[Mapping[str, Any]]) -> list[Cells]:
     """A row per pair of judges; who of them is flagged, where anybody is."""
     is_flagged = any("flagged" in pair for pair in pairs)
     return [
@@ -160,7 +160,7 @@ def pairs_sentence(counted_pairs: Mapping[str, int]) -> str:
     return text
 
 
-def window_rows(windows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def window_rows(windows: Sequence[Mapping[str, Any]]) -> list[Cells]:
     """A row per window and series."""
     rows = [
         {
@@ -181,7 +181,7 @@ def window_rows(windows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows_without(rows, figures_over_time(windows))
 
 
-def figures_over_time(windows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def figures_over_time(windows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The figure of people and those of models of every window, in the order of `window_rows`."""
     return [
         found
@@ -190,7 +190,7 @@ def figures_over_time(windows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]
     ]
 
 
-def difference_rows(differences: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def difference_rows(differences: Sequence[Mapping[str, Any]]) -> list[Cells]:
     """A row per pair of models: the difference of their agreement with people."""
     rows = [
         {
@@ -226,7 +226,7 @@ def measures_of(report: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, 
     ]
 
 
-def measure_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+def measure_rows(report: Mapping[str, Any]) -> list[Cells]:
     """A row for each of `measures_of`."""
     found = measures_of(report)
     rows = [
@@ -263,7 +263,7 @@ def profile_rows(profiles: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return rows_without(rows, [each["with_people"] for each in profiles])
 
 
-def _gold_cells(each: Mapping[str, Any]) -> dict[str, Any]:
+def _gold_cells(each: Mapping[str, Any]) -> Cells:
     """The columns of gold; none for a reader who may still be given gold items."""
     if each["gold_seen"] is None:
         return {}

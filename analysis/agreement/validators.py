@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from analysis.agreement.headline import interval_cells
+from analysis.figures.numbers import Cells
 from db.run.validations import Pattern
 from db.shape import Shape
 
@@ -116,7 +117,7 @@ def _price(
     free: bool,
     costs: Mapping[str, tuple[int, float]],
     estimates: Mapping[str, tuple[float | None, str]],
-) -> dict[str, Any]:
+) -> Cells:
     calls, cost = costs.get(model, (0, 0.0))
     if free:
         return {"usd_per_1000_items": 0.0, "price_from": "nothing is paid"}
@@ -162,7 +163,7 @@ TITLES = {
 }
 
 
-def kept_rows(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def kept_rows(found: Sequence[Mapping[str, Any]]) -> list[Cells]:
     """A row per judge and per vote."""
     return [
         {
@@ -175,7 +176,7 @@ def kept_rows(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def validator_row(row: Mapping[str, Any]) -> dict[str, Any]:
+def validator_row(row: Mapping[str, Any]) -> Cells:
     """A judge's price, kappa and share of items passed."""
     mean = row.get("human_kappa", {"value": None})
     return {

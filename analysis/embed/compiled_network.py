@@ -30,7 +30,7 @@ class CompiledNetwork(torch.nn.Module):
         super().__init__()
         self.config = network.config
         self.names = list(example)
-        traced = _Positional(network, self.names).eval()
+        traced = Positional(network, self.names).eval()
         decoder = TorchScriptPythonDecoder(traced, example_input=tuple(example.values()))
         frontend = FrontEndManager().load_by_framework("pytorch")
         settings: dict[str, Any] = {
@@ -46,7 +46,9 @@ class CompiledNetwork(torch.nn.Module):
         return BaseModelOutput(last_hidden_state=torch.from_numpy(hidden.copy()))
 
 
-class _Positional(torch.nn.Module):
+class Positional(torch.nn.Module):
+    """The network, with its features by place: a tracer knows no names."""
+
     def __init__(self, network: torch.nn.Module, names: list[str]) -> None:
         super().__init__()
         self.network, self.names = network, names

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+Cells = dict[str, str | float | None]
+"""A row of a table by its columns."""
+
 
 def score(value: float | None) -> str:
     """A measure with four digits, "undefined" for None."""

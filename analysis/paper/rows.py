@@ -176,7 +176,7 @@ def design_rows(ours: Mapping[str, Row], trained: Sequence[Trained]) -> list[Row
     return rows
 
 
-def published_ranking() -> list[dict[str, object]]:
+def published_ranking() -> list[Row]:
     """Figure 5's rows as printed in Table 5: p-MRR and score as shares, by size of the model."""
     return [
         {

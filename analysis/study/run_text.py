@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from analysis.agreement.flagged import MAX_NAMED, WITHOUT, flag_note, rows_without
-from analysis.figures.numbers import counted, share_text
+from analysis.figures.numbers import Cells, counted, share_text
 
 FIGURES: Final = {
     "precision": "Items of kept groups that people confirm (precision)",
@@ -134,7 +134,7 @@ def _why(found: Mapping[str, Any], value: float | None) -> str:
     return reason if value is None or found["interval"] else reason or TOO_FEW
 
 
-def rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+def rows(report: Mapping[str, Any]) -> list[Cells]:
     """A row per figure of the whole run, with its 95 % interval."""
     found = []
     for name, label in FIGURES.items():
@@ -153,7 +153,7 @@ def rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     return rows_without(found, [report[name] for name in FIGURES])
 
 
-def group_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+def group_rows(report: Mapping[str, Any]) -> list[Cells]:
     """A row per figure of whole groups: bounds, and the limits of the sample."""
     found = []
     for name, label in GROUP_FIGURES.items():
@@ -176,7 +176,7 @@ def group_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def part_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+def part_rows(report: Mapping[str, Any]) -> list[Cells]:
     """A row per scenario, source and drop reason."""
     found = []
     for row in report["parts"]:

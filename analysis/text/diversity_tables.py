@@ -6,6 +6,7 @@ Both read the result of a diversity analysis (`analysis.text.diversity.describe_
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from analysis.figures.numbers import Cells
 from analysis.found.texts import (
     CorpusDiversity,
     CorpusRow,
@@ -26,13 +27,13 @@ FILTERED, UNFILTERED = ", filtered", ", unfiltered"
 PAPER: Final = " (paper)"
 
 
-def published_rows(corpora: Sequence[CorpusRow]) -> list[dict[str, Any]]:
+def published_rows(corpora: Sequence[CorpusRow]) -> list[Cells]:
     """The paper's row of every published corpus that one of the corpora is named after."""
     found = []
     for printed in published("table_1"):
         name = str(printed["dataset"])
         if any(_letters(name) in _letters(corpus.corpus) for corpus in corpora):
-            row: dict[str, Any] = {"corpus": f"{name}{PAPER}", "groups": None}
+            row: Cells = {"corpus": f"{name}{PAPER}", "groups": None}
             for field in FIELDS[:3]:
                 row[_plural(field)] = printed[_plural(field)]
                 row[f"words per {field}"] = printed[f"words per {field}"]
@@ -44,12 +45,12 @@ def _letters(name: str) -> str:
     return "".join(each for each in name.casefold() if each.isalnum())
 
 
-def table_one(corpora: Sequence[CorpusDiversity]) -> list[dict[str, Any]]:
+def table_one(corpora: Sequence[CorpusDiversity]) -> list[Cells]:
     """Table 1: a row per corpus with its groups, and counts and mean words of each field it has."""
     there = [field for field in FIELDS if any(field in corpus.fields for corpus in corpora)]
     rows = []
     for corpus in corpora:
-        row: dict[str, Any] = {"corpus": corpus.corpus, "groups": corpus.groups or None}
+        row: Cells = {"corpus": corpus.corpus, "groups": corpus.groups or None}
         for field in there:
             numbers = corpus.fields.get(field)
             row[f"{_plural(field)}"] = numbers.texts if numbers else 0
@@ -71,13 +72,13 @@ def filter_pairs(
     ]
 
 
-def filter_rows(filtered: CorpusDiversity, unfiltered: CorpusDiversity) -> list[dict[str, Any]]:
+def filter_rows(filtered: CorpusDiversity, unfiltered: CorpusDiversity) -> list[Cells]:
     """Figure 6's question: size and diversity of the filtered and the unfiltered dataset.
 
     Diversity is that of samples of equal size; where there is none, that of the whole, and
     `of` says which. INGF grows with size, so that the whole's are no comparison.
     """
-    rows: list[dict[str, Any]] = [
+    rows: list[Cells] = [
         {
             "what": "groups",
             "of": "whole",
@@ -100,7 +101,7 @@ def filter_rows(filtered: CorpusDiversity, unfiltered: CorpusDiversity) -> list[
             )
         samples = (one.sampled, other.sampled)
         for metric in METRICS:
-            row: dict[str, Any] = {
+            row: Cells = {
                 "what": f"{_plural(field)}: {metric.upper().replace('_', ' ')}",
                 "of": f"{one.sampled.repeats} samples of {one.sampled.size:,}"
                 if one.sampled and other.sampled
@@ -119,7 +120,7 @@ def filter_rows(filtered: CorpusDiversity, unfiltered: CorpusDiversity) -> list[
     return rows
 
 
-def drop_rows(filtered: CorpusDiversity, unfiltered: CorpusDiversity) -> list[dict[str, Any]]:
+def drop_rows(filtered: CorpusDiversity, unfiltered: CorpusDiversity) -> list[Cells]:
     """What became of the groups: kept, then each drop reason, most frequent first."""
     dropped = unfiltered.dropped or {}
     total = filtered.groups + sum(dropped.values())
@@ -164,10 +165,10 @@ def number_rows(corpora: Sequence[CorpusDiversity]) -> list[dict[str, Any]]:
     return rows
 
 
-def _sampled(numbers: FieldNumbers) -> dict[str, Any]:
+def _sampled(numbers: FieldNumbers) -> Cells:
     if numbers.sampled is None:
         return {}
-    cells: dict[str, Any] = {"Sample": numbers.sampled.size}
+    cells: Cells = {"Sample": numbers.sampled.size}
     spreads: list[Spread | None] = []
     for metric, name in (("aps", "APS"), ("ingf_2", "INGF 2"), ("ingf_3", "INGF 3")):
         spreads.append(spread := getattr(numbers.sampled, metric))
@@ -186,7 +187,7 @@ COVERED_COLUMNS = {
 }
 
 
-def share_rows(fields: Mapping[str, Mapping[str, FieldCovered]]) -> list[dict[str, Any]]:
+def share_rows(fields: Mapping[str, Mapping[str, FieldCovered]]) -> list[Cells]:
     """A row per field and corpus: the share of the map and of the hull that its texts cover."""
     return [
         {
@@ -202,11 +203,11 @@ def share_rows(fields: Mapping[str, Mapping[str, FieldCovered]]) -> list[dict[st
     ]
 
 
-def compared_rows(covered: Sequence[CoveredBy]) -> list[dict[str, Any]]:
+def compared_rows(covered: Sequence[CoveredBy]) -> list[Cells]:
     """A row per field and ordered pair of corpora."""
     rows = []
     for row in covered:
-        cells: dict[str, Any] = {
+        cells: Cells = {
             "Texts": row.field,
             "Corpus": row.corpus,
             "Compared with": row.by,

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from analysis.embed.model_source import DEFAULT_MODEL
+from analysis.figures.numbers import Cells
 from analysis.files.corpora import Chosen, Corpus
 from analysis.found.texts import (
     Cluster,
@@ -229,7 +230,7 @@ def _corpus_facts(corpus: Corpus) -> CorpusTexts:
     )
 
 
-def repeated_rows(fields: Mapping[str, FieldClusters]) -> list[dict[str, Any]]:
+def repeated_rows(fields: Mapping[str, FieldClusters]) -> list[Cells]:
     """A row per field: how many of its texts are near-duplicates, within and between corpora."""
     return [
         {
@@ -243,7 +244,7 @@ def repeated_rows(fields: Mapping[str, FieldClusters]) -> list[dict[str, Any]]:
     ]
 
 
-def cluster_rows(clusters: Sequence[Cluster]) -> list[dict[str, Any]]:
+def cluster_rows(clusters: Sequence[Cluster]) -> list[Cells]:
     """A row per text of a cluster of near-duplicates, the largest cluster first."""
     return [
         {
@@ -259,7 +260,7 @@ def cluster_rows(clusters: Sequence[Cluster]) -> list[dict[str, Any]]:
     ]
 
 
-def overlap_rows(pairs: Sequence[OverlapPair]) -> list[dict[str, Any]]:
+def overlap_rows(pairs: Sequence[OverlapPair]) -> list[Cells]:
     """A row per text that overlaps with one of an evaluation set."""
     return [
         {

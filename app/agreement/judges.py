@@ -7,6 +7,7 @@ import streamlit as st
 
 from analysis.agreement.flagged import WITHOUT, WITHOUT_HIGH, WITHOUT_LOW, profile_rows
 from analysis.figures.dots import Dot, dots
+from analysis.figures.numbers import Cells
 from analysis.files.csv_writer import csv_text
 from app.agreement.report import MAX_DOTS
 from app.kit.figure import Origin, draw_figure, draw_rows
@@ -137,7 +138,7 @@ def draw_consensus(report: Mapping[str, Any], hidden: Collection[int], origin: O
         )
 
 
-def item_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+def item_rows(report: Mapping[str, Any]) -> list[Cells]:
     """A row per item, the least certain first."""
     return [
         {

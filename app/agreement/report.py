@@ -24,6 +24,7 @@ from analysis.agreement.flagged import (
 from analysis.agreement.headline import COEFFICIENTS, COHEN, rest_sentence
 from analysis.agreement.measures import MEASURES
 from analysis.figures.dots import Dot, dots
+from analysis.figures.numbers import Cells
 from app.kit.figure import Origin, draw_figure, draw_rows
 from app.kit.page import draw_drawer
 from app.text.numbers import counted
@@ -190,7 +191,7 @@ def draw_measures(report: dict[str, Any], origin: Origin) -> None:
 
 
 def draw_values(
-    rows: list[dict[str, Any]], origin: Origin, *, key: str, reasons: list[dict[str, Any]]
+    rows: list[Cells], origin: Origin, *, key: str, reasons: list[dict[str, Any]]
 ) -> None:
     """Values with four digits; the column of reasons only if one is given; who is flagged.
 

@@ -15,6 +15,7 @@ from analysis.agreement.flagged import (
     rows_without,
 )
 from analysis.agreement.headline import COHEN, figure_text
+from analysis.figures.numbers import Cells
 from analysis.study import run_text
 from app.agreement.report import draw_flag_note
 from app.kit.figure import Origin, draw_origin, draw_rows
@@ -100,7 +101,7 @@ def draw_about_run(about: Mapping[str, Any], origin: Origin) -> None:
             _draw(parts, origin, "agreement.run_parts")
 
 
-def _draw(rows: list[dict[str, Any]], origin: Origin, key: str) -> None:
+def _draw(rows: list[Cells], origin: Origin, key: str) -> None:
     columns: dict[str, Any] = dict.fromkeys(SHARES, SHARE)
     if any(isinstance(row.get(WITHOUT), str) for row in rows):
         del columns[WITHOUT]  # bounds, as text

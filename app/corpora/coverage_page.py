@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from analysis.figures.numbers import Cells
 from analysis.found.texts import CoverageFound, Stored
 from analysis.map.difference import VERDICTS
 from analysis.map.printed_map import printed_map
@@ -130,9 +130,7 @@ def draw_numbers(result: CoverageFound, origin: Origin) -> None:
         draw_table(whole, ("Share of the map", "Share of the hull"), origin, key="coverage.shares")
 
 
-def draw_table(
-    rows: list[dict[str, Any]], shares: tuple[str, ...], origin: Origin, *, key: str
-) -> None:
+def draw_table(rows: list[Cells], shares: tuple[str, ...], origin: Origin, *, key: str) -> None:
     """Shares with three digits; the column of reasons only if one is given."""
     columns = dict.fromkeys(shares, SHARE)
     if not any(row["Reason if undefined"] for row in rows):

@@ -2,11 +2,11 @@
 
 import shlex
 from collections.abc import Sequence
-from typing import Any
 
 import streamlit as st
 
 from analysis.figures.figures import METRIC_NAMES, diversity_bars, drop_bars
+from analysis.figures.numbers import Cells
 from analysis.found.texts import CorpusDiversity, DiversityFound, Spread
 from analysis.text.diversity_tables import (
     PAPER,
@@ -130,7 +130,7 @@ def sample_text(corpora: Sequence[CorpusDiversity]) -> str:
     )
 
 
-def bar_rows(corpora: Sequence[CorpusDiversity], metric: str) -> list[dict[str, Any]]:
+def bar_rows(corpora: Sequence[CorpusDiversity], metric: str) -> list[Cells]:
     """The values of a metric: on the whole corpus and, if sampled, on the samples."""
     rows = []
     for corpus in corpora:

@@ -23,7 +23,7 @@ def draw_duplicates(result: DuplicatesFound, origin: Origin) -> None:
     """Counts per field, then the clusters, largest first."""
     draw_labels(offline=any(corpus.offline for corpus in result.corpora))
     counts = repeated_rows(result.fields)
-    repeated = {row["Texts"]: row["Redundant texts"] for row in counts if row["Redundant texts"]}
+    repeated = {field: each.repeated for field, each in result.fields.items() if each.repeated}
     if repeated:
         parts = ", ".join(f"{field} {count:,}" for field, count in repeated.items())
         total = counted(sum(repeated.values()), "text")

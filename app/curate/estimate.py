@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import streamlit as st
 
+from analysis.figures.numbers import Cells
 from app.access.session_user import signed_in_user
 from app.curate import actions
 from app.kit.page import draw_table
@@ -68,7 +69,7 @@ def _draw_table(estimate: RunEstimate, *, offline: bool) -> None:
     )
 
 
-def _measured(stage: StageEstimate) -> dict[str, object]:
+def _measured(stage: StageEstimate) -> Cells:
     """What calls of the same task and model took in this store."""
     found = stage.measured
     return {

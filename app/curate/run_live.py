@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import streamlit as st
 
 from analysis.figures.figures import stage_lanes
+from analysis.figures.numbers import Cells
 from app.access.identity import SessionUser
 from app.curate import actions
 from app.kit.figure import draw_plot
@@ -200,7 +201,7 @@ def draw_calls(user: SessionUser, run_id: int) -> None:
     st.caption("Accepted: parsed and passed the rules. Reasoning tokens count as output tokens.")
 
 
-def _row(each: CallTotals, stage: dict[str, str]) -> dict[str, object]:
+def _row(each: CallTotals, stage: dict[str, str]) -> Cells:
     return {
         "Stage": each.task.replace("_", " "),
         "Calls": each.calls,

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from analysis.figures.numbers import Cells
 from app.access.session_user import signed_in_user
 from app.kit.page import draw_labels, draw_status, draw_table
 from app.operations import groups
@@ -103,7 +104,7 @@ def draw_judgments(group: GroupShown) -> None:
                 draw_text(judgment.candidates.get(label, ""), label=name)
 
 
-def _row(shape: Shape, judgment: GroupJudgment) -> dict[str, object]:
+def _row(shape: Shape, judgment: GroupJudgment) -> Cells:
     return {
         "Scenario": title_of(shape, judgment.scenario),
         "Chose": judgment.choice.replace("_", " "),

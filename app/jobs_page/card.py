@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
 
 import streamlit as st
 
+from analysis.figures.numbers import Cells
 from app.access.session_user import current_user, failures_shown
 from app.jobs import launching
 from app.jobs_page import actions
@@ -161,7 +161,7 @@ def used(job: Job) -> str:
     return " · ".join(parts)
 
 
-def part_rows(job: Job) -> list[dict[str, Any]]:
+def part_rows(job: Job) -> list[Cells]:
     """One row per process of the job, by rank; GPU columns only if a process has a GPU."""
     parts = parts_of(job.resources)
     has_gpu = any("gpu" in part or "gpu_missing" in part for part in parts)

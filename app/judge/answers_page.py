@@ -10,23 +10,46 @@ import streamlit as st
 
 from app.access.identity import SessionUser
 from app.access.language import language_now, say
-from app.access.session_user import failures_shown, signed_in_user
-from app.judge import answers_actions
+from app.access.session_user import cookie_holder, failures_shown, notify, signed_in_user
 from app.kit.choice import choose, draw_pages, page_offset
 from app.kit.language import draw_language_choice, draw_page_language
 from app.kit.page import draw_empty
 from app.operations.judging import answers, studies
+from app.text.languages import error_text
 from app.text.plain import plain
 from app.text.texts import draw_text
+from curation.judging.request import AnswerChange, JudgeMessage
 from curation.rules.language import lang_of
 from db.answers.own_answers import FILTERS, OwnAnswer
 from db.assignment.threads import MAX_MESSAGE_CHARACTERS
+from db.errors import InfError
 from db.question import Shown
 from db.study.studies import StudySummary
 
 ROWS = 5
 NAMED = ("several", "ambiguous", "yes", "no")
 SCORES = ("0", "0.25", "0.5", "0.75", "1")  # as the card offers them
+
+
+def change_answer(study_id: int, token: str) -> None:
+    """Store the choice of the form as the new answer. Idempotent."""
+    chosen = st.session_state[f"answers.choice_{token}"]
+    try:
+        wanted = AnswerChange(study_id=study_id, token=token, position=chosen)
+        changed = answers.change(cookie_holder(), wanted)
+        notify(say("answers.changed" if changed else "answers.same"))
+    except InfError as error:
+        notify(error_text(language_now(), error), kind="error")
+
+
+def send_message(study_id: int, token: str, written: int) -> None:
+    """Store the message of the form; `written`: how many the thread had."""
+    body = str(st.session_state.get(f"answers.message_{token}_{written}") or "")
+    try:
+        wanted = JudgeMessage(study_id=study_id, token=token, body=body, written=written)
+        answers.write(cookie_holder(), wanted)
+    except InfError as error:
+        notify(error_text(language_now(), error), kind="error")
 
 
 def answer_text(answer: OwnAnswer) -> str:
@@ -92,7 +115,7 @@ def draw_change(study_id: int, answer: OwnAnswer) -> None:
         st.form_submit_button(
             say("answers.change"),
             key=f"answers.change_{token}",
-            on_click=answers_actions.change_answer,
+            on_click=change_answer,
             args=(study_id, token),
         )
 
@@ -121,7 +144,7 @@ def draw_thread(study_id: int, answer: OwnAnswer) -> None:
         st.button(
             say("answers.send"),
             key=f"answers.send_{token}",
-            on_click=answers_actions.send_message,
+            on_click=send_message,
             args=(study_id, token, written),
         )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import streamlit as st
 
+from analysis.figures.numbers import Cells
 from analysis.figures.paired import P_MRR
 from app.kit.figure import draw_rows
 from app.text.plain import plain
@@ -45,15 +46,13 @@ CAPTION = (
 )
 
 
-def headline_rows(
-    evaluations: Sequence[Evaluation], names: Sequence[str]
-) -> list[dict[str, object]]:
+def headline_rows(evaluations: Sequence[Evaluation], names: Sequence[str]) -> list[Cells]:
     """A row per measure and model: the mean over groups or queries, its 95 % interval, how many,
     and what is ranked. All models of a measure stand together, a trained one below its base; p-MRR
     is on the scale of the others. names: the models', in the same order."""
     order = sorted(range(len(evaluations)), key=lambda n: bool(is_trained(evaluations[n])))
     evaluations, names = [evaluations[n] for n in order], [names[n] for n in order]
-    rows: list[dict[str, object]] = []
+    rows: list[Cells] = []
     for model, each in zip(names, evaluations, strict=True):
         for name, found in following_means(each.per_query, each.questions).items():
             if each.metrics.get(name) is None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from analysis.figures.numbers import Cells
 from app.kit.figure import draw_rows
 from app.text.plain import plain
 from app.text.remedies import in_pages
@@ -57,12 +58,12 @@ MAX_NAMED = 10
 NO_RECORD = "no record"
 
 
-def record_rows(evaluations: Sequence[Evaluation]) -> list[dict[str, object]]:
+def record_rows(evaluations: Sequence[Evaluation]) -> list[Cells]:
     """A row per evaluation; one without a record, or with one of another format, has one cell."""
     return [{"Model": model_name(each.model), **_cells(each.record)} for each in evaluations]
 
 
-def _cells(record: Mapping[str, Any]) -> dict[str, object]:
+def _cells(record: Mapping[str, Any]) -> Cells:
     if not record:
         return {"Data": NO_RECORD}
     if record.get("format") != FORMAT:

@@ -5,6 +5,7 @@ from typing import Any
 
 import streamlit as st
 
+from analysis.figures.numbers import Cells
 from app.kit.figure import draw_rows
 from app.models.headline import HELP
 from app.operations.evaluations import EvaluationRow, row_of
@@ -14,7 +15,7 @@ from trainer.report.compared.conditions import marked
 from trainer.report.compared.measures import NAMES, SOMETIMES, model_name
 
 
-def score_rows(evaluations: Sequence[Evaluation], names: Sequence[str]) -> list[dict[str, Any]]:
+def score_rows(evaluations: Sequence[Evaluation], names: Sequence[str]) -> list[Cells]:
     """A row per evaluation, and behind its keys what people read: p-MRR times 100 as in the papers,
     nothing where a value is undefined.
 

@@ -5,6 +5,7 @@ from functools import partial
 
 import streamlit as st
 
+from analysis.figures.numbers import Cells
 from analysis.figures.printed import printed
 from analysis.paper.published import MISPRINTS, published
 from analysis.paper.rows import (
@@ -45,9 +46,9 @@ class Ours:
         self.bases = {each.model: each.base for each in trained}
         self.names = {model: model_name(model) for model in self.cells}
 
-    def ranked(self) -> list[dict[str, object]]:
+    def ranked(self) -> list[Cells]:
         """Our rows of Figure 5: every model with a p-MRR on FollowIR."""
-        rows: list[dict[str, object]] = []
+        rows: list[Cells] = []
         for model, cells in self.cells.items():
             p_mrr, score = cells.get("FollowIR p-MRR"), cells.get("FollowIR score")
             if p_mrr is None:

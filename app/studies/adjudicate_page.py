@@ -11,6 +11,7 @@ from typing import Any
 
 import streamlit as st
 
+from analysis.figures.numbers import Cells
 from app.access.language import language_now
 from app.access.session_user import cookie_holder, failures_shown, signed_in_user
 from app.judge.actions import DWELL_MS
@@ -111,7 +112,7 @@ def draw_disagreements(study: StudySummary) -> None:
     )
 
 
-def listed(study: StudySummary, each: DisagreementRow, *, with_kind: bool) -> dict[str, object]:
+def listed(study: StudySummary, each: DisagreementRow, *, with_kind: bool) -> Cells:
     return {
         "Open": f"adjudicate?study={study.id}&item={each.item_id}",
         "Disagreement": each.disagreement,

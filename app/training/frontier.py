@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from analysis.figures.numbers import Cells
 from app.kit.figure import draw_downloads, draw_plot, side_by_side
 from app.kit.page import draw_drawer
 from app.text.numbers import counted
@@ -86,7 +87,7 @@ def _range_of(values: Sequence[Sequence[float]]) -> list[float]:
     return [min(known) - room, max(known) + room]
 
 
-def frontier_rows(points: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def frontier_rows(points: Sequence[Mapping[str, Any]]) -> list[Cells]:
     """A row per point: means over its seeds of every measure's gain, and the seconds."""
     return [
         {"point": point["point"], "seeds": len(point["seeds"])}

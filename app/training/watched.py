@@ -9,6 +9,7 @@ import streamlit as st
 
 from analysis.figures.dots import Dot, known, slopes
 from analysis.figures.figures import DROPPED, KEPT
+from analysis.figures.numbers import Cells
 from analysis.figures.printed import printed
 from app.access.language import language_of_items
 from app.access.session_user import failures_shown, signed_in_user
@@ -65,11 +66,11 @@ FEW_RANKS = 8  # up to this rank, every rank has a tick
 Ranks = Mapping[str, Sequence[tuple[int, float]]]
 
 
-def probe_rows(probes: Sequence[Mapping[str, Any]], ranks: Ranks) -> list[dict[str, Any]]:
+def probe_rows(probes: Sequence[Mapping[str, Any]], ranks: Ranks) -> list[Cells]:
     """A row per probe: its query and the right passage's ranks under both instructions."""
     rows = []
     for number, probe in enumerate(probes):
-        row: dict[str, Any] = {"Item": number + 1, "Query": probe["query"]}
+        row: Cells = {"Item": number + 1, "Query": probe["query"]}
         for name, title in UNDER.items():
             values = [int(rank) for _, rank in ranks.get(f"{PROBE}{number}/{name}", ())]
             row[f"Rank {title}"] = f"{values[0]} → {values[-1]}" if values else ""

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from analysis.agreement.flagged import WITHOUT, flag_note
 from analysis.agreement.judgment_filter import decisions_of
 from analysis.figures.means import share_of
+from analysis.figures.numbers import Cells
 from analysis.study.dawid_skene import consensus_rows, dawid_skene, judge_quality
 from curation.judging.about_run import rows_of_people
 from db.question import is_right
@@ -115,7 +116,7 @@ def outlier_sentences(report: dict[str, Any]) -> list[str]:
     return found
 
 
-def judge_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+def judge_rows(report: Mapping[str, Any]) -> list[Cells]:
     """A row per person, then per model, which is compared with the people's consensus; with a
     column by the consensus without flagged people, if there are any."""
     return [
@@ -124,7 +125,7 @@ def judge_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _consensus_row(row: Mapping[str, Any], number: str) -> dict[str, Any]:
+def _consensus_row(row: Mapping[str, Any], number: str) -> Cells:
     """A judge; `number` names the count of items that the shares are of. A model has no others."""
     return {
         "Judge": row["judge"],

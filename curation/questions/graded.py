@@ -28,6 +28,7 @@ from typing import Any, Final
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from curation.questions.tasks import json_lines
 from curation.release.rows import EXPLANATIONS
 from db.corpus.texts import passage_texts
 from db.errors import BadInput, NotFound
@@ -267,9 +268,9 @@ def graded_files(
             code="id_invalid_in_trec",
         )
     files = {
-        "data/train.jsonl": _lines(rows),
-        "queries.jsonl": _lines(queries),
-        "corpus.jsonl": _lines({"_id": name, "text": text} for name, text in corpus.items()),
+        "data/train.jsonl": json_lines(rows),
+        "queries.jsonl": json_lines(queries),
+        "corpus.jsonl": json_lines({"_id": name, "text": text} for name, text in corpus.items()),
         "qrels/test.tsv": "query-id\tcorpus-id\tscore\n"
         + "".join(f"{query}\t{document}\t{grade}\n" for query, document, grade in qrels),
         "qrels.trec": "".join(
@@ -309,7 +310,3 @@ def _training_row(
         "positive_passages": positives,
         "negative_passages": negatives,
     }
-
-
-def _lines(rows: Any) -> str:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -13,7 +13,7 @@ passages would by their order; a text's digest says nothing that the text does n
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from xml.sax.saxutils import quoteattr
@@ -269,7 +269,7 @@ def _prodigy(cards: Sequence[Card]) -> dict[str, str]:
         for text, answers, names in _one_by_one(cards)
     ]
     config = {"view_id": "choice", "choice_style": "single", "choice_auto_accept": True}
-    return {"tasks.jsonl": _lines(tasks), "prodigy.json": _json(config)}
+    return {"tasks.jsonl": json_lines(tasks), "prodigy.json": _json(config)}
 
 
 def _doccano(cards: Sequence[Card]) -> dict[str, str]:
@@ -278,7 +278,7 @@ def _doccano(cards: Sequence[Card]) -> dict[str, str]:
     for one in _controls(cards):
         answers |= answers_shown(one.question, _most(cards))
     labels = [{"text": answer} for answer in answers]
-    return {"tasks.jsonl": _lines(tasks), "label_config.json": _json(labels)}
+    return {"tasks.jsonl": json_lines(tasks), "label_config.json": _json(labels)}
 
 
 TOOLS: Final[Mapping[Tool, Callable[[Sequence[Card]], dict[str, str]]]] = {
@@ -293,5 +293,5 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
 
 
-def _lines(rows: Sequence[Any]) -> str:
+def json_lines(rows: Iterable[Any]) -> str:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -6,11 +6,12 @@ import subprocess
 import sys
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
+from analysis.figures.numbers import Cells
 from analysis.found.runs import LeakageReport, Separated
 from db.errors import InfError
 from db.modules import run_module
@@ -265,7 +266,7 @@ if __name__ == "__main__":
         json.dump(measure(open_store(url), number).as_json(), sys.stdout)
 
 
-def leakage_rows(report: LeakageReport) -> list[dict[str, Any]]:
+def leakage_rows(report: LeakageReport) -> list[Cells]:
     """A row per comparison; the column of reasons only where one has no AUC."""
     rows = []
     for name, found in report.comparisons.items():

@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from db.assignment.eligibility import unknown_pair
 from db.assignment.members import membership, not_open, require_active
 from db.assignment.places import lock_study
-from db.assignment.shown_items import ShownItem, random_order, show_item
+from db.assignment.shown_items import ShownItem, random_order, show
 from db.errors import Refused
 from db.events import record_event
 from db.question import Shown, is_right
@@ -104,7 +104,7 @@ def next_example(session: Session, study_id: int, judge_id: int) -> ShownItem | 
     answered = _answers(session, study_id, judge_id, state.round)
     for example in _round(session, study_id, judge_id, state.round):
         if example.item_id not in answered:
-            return _shown(session, example)
+            return show(session, example)
     return None
 
 
@@ -171,7 +171,7 @@ def answer_example(
         record_event(session, person, "judgment.stored", known.id, study=study_id)
         _end_round(session, study_id, judge_id, member)
     return Feedback(
-        item=_shown(session, example),
+        item=show(session, example),
         chosen=question.shown(order, known.choice),
         right=question.shown(order, row.gold_choice),
         is_right=is_right(known.choice, row.gold_choice) is True,
@@ -306,8 +306,3 @@ def _answers(session: Session, study_id: int, judge_id: int, this_round: int) ->
         for row in rows
         if row.event_id.startswith(prefix) and row.detail.get("training_round") == this_round
     }
-
-
-def _shown(session: Session, example: Example) -> ShownItem:
-    item = session.get_one(Item, example.item_id)
-    return show_item(session, example.study_id, item, example.token, example.order_shown)

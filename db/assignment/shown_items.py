@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 from db.corpus.texts import passage_texts
 from db.question import Question, about_shown
 from db.run.new_items import question_of, questions_of
-from db.tables import Assignment, Item, ProgramLease, Study
+from db.tables import Assignment, Example, Item, ProgramLease, Study
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class ShownItem:
     about: int | str | None
 
 
-def show(session: Session, assignment: Assignment) -> ShownItem:
-    """The item of an assignment as its judge sees it: no labels, no passage ids."""
-    item = session.get_one(Item, assignment.item_id)
-    return show_item(session, assignment.study_id, item, assignment.token, assignment.order_shown)
+def show(session: Session, one: Assignment | Example) -> ShownItem:
+    """The item of an assignment or example as its judge sees it: no labels, no passage ids."""
+    item = session.get_one(Item, one.item_id)
+    return show_item(session, one.study_id, item, one.token, one.order_shown)
 
 
 def show_all(session: Session, assignments: Sequence[Assignment | ProgramLease]) -> list[ShownItem]:

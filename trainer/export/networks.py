@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
-from analysis.embed.compiled_network import EXAMPLE
+from analysis.embed.compiled_network import EXAMPLE, Positional
 from trainer.export.card import HINT, PRECISION
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def write_onnx(model: "SentenceTransformer", file: Path) -> None:
         # the tracer warns of every branch it fixes; what it made is compared with the model
         warnings.simplefilter("ignore")
         torch.onnx.export(
-            _Positional(network, names).eval(),
+            Positional(network, names).eval(),
             tuple(example.values()),
             str(file),
             input_names=names,
@@ -96,17 +96,6 @@ def _network(model: "SentenceTransformer") -> Any:
 def _example(model: "SentenceTransformer") -> dict[str, torch.Tensor]:
     features = model.preprocess(EXAMPLE)
     return {name: each for name, each in features.items() if isinstance(each, torch.Tensor)}
-
-
-class _Positional(torch.nn.Module):
-    def __init__(self, network: torch.nn.Module, names: list[str]) -> None:
-        super().__init__()
-        self.network, self.names = network, names
-
-    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
-        features = dict(zip(self.names, inputs, strict=True))
-        hidden: torch.Tensor = self.network(**features).last_hidden_state
-        return hidden
 
 
 class _OnnxNetwork(torch.nn.Module):

@@ -1,9 +1,10 @@
 """The clusters of the map by name, as the side panel lists them while nothing is selected."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from analysis.figures.numbers import Cells
 from analysis.map.difference import Layers, topic_shares
 from analysis.map.picture import labels_of
 from app.corpora.map.actions import select_cluster
@@ -57,7 +58,7 @@ def draw_topics(points: "pd.DataFrame", layers: Layers | None, origin: Origin, *
     )
 
 
-def topic_rows(points: "pd.DataFrame") -> list[dict[str, Any]]:
+def topic_rows(points: "pd.DataFrame") -> list[Cells]:
     """A row per topic: its texts and, where dropped groups are on the map, how many are kept."""
     rows = [{"Topic": each["name"], "Texts": each["points"]} for each in labels_of(points)]
     verdicts = points["verdict"].astype(str)
@@ -71,7 +72,7 @@ def topic_rows(points: "pd.DataFrame") -> list[dict[str, Any]]:
     ]
 
 
-def compared_rows(points: "pd.DataFrame", layers: Layers) -> list[dict[str, Any]]:
+def compared_rows(points: "pd.DataFrame", layers: Layers) -> list[Cells]:
     """A row per topic: its share of each layer, the largest difference first."""
     names = short_names(layers.first, layers.second)
     return [

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from analysis.figures.numbers import Cells
 from db.tables import Evaluation
 from trainer.report.compared.conditions import unlike
 from trainer.report.compared.differences import difference_rows
@@ -20,15 +21,13 @@ def is_ordinary(evaluation: Evaluation) -> bool:
     return evaluation.record.get("instructions") is False and bool(evaluation.per_query)
 
 
-def ordinary_rows(
-    evaluations: Sequence[Evaluation], ordinary: Sequence[Evaluation]
-) -> list[dict[str, object]]:
+def ordinary_rows(evaluations: Sequence[Evaluation], ordinary: Sequence[Evaluation]) -> list[Cells]:
     """A row per model and ordinary benchmark: nDCG@10, and the difference to the first model.
 
     evaluations: those shown, the base first; ordinary: the newest of each model and benchmark.
     """
     wanted = [each.model for each in evaluations]
-    rows: list[dict[str, object]] = []
+    rows: list[Cells] = []
     for benchmark in dict.fromkeys(each.benchmark for each in ordinary):
         theirs = {
             each.model: each
@@ -38,7 +37,7 @@ def ordinary_rows(
         found = [theirs[model] for model in wanted if model in theirs]
         base = found[0] if found else None
         for each in found:
-            row: dict[str, object] = {
+            row: Cells = {
                 "id": each.id,
                 "name": model_name(each.model),
                 "benchmark": benchmark,
@@ -48,7 +47,7 @@ def ordinary_rows(
     return rows
 
 
-def _difference(base: Evaluation, other: Evaluation) -> dict[str, object]:
+def _difference(base: Evaluation, other: Evaluation) -> Cells:
     """The difference in nDCG@10 with its interval and verdict, or why there is none."""
     reasons = unlike(base, [other]).get(other.id)
     if reasons:
