@@ -10,6 +10,7 @@ exact. Only a run whose workers died is counted in full by whoever reads it.
 import json
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
@@ -134,7 +135,7 @@ def _noted(session: Session, run_ids: Sequence[int], rounds: int) -> dict[int, F
         )
         .order_by(RunWorker.counted_at)  # of a run the newest stays
     )
-    newest = {run_id: (counted, at) for run_id, counted, at in session.execute(counts)}
+    newest: dict[int, Any] = {each.run_id: each[1:] for each in session.execute(counts)}
     now = store_now(session)
     return {
         run_id: _read(counted)
