@@ -88,11 +88,9 @@ def saved(
         raise BadInput(
             f"{kind!r}: choose {', '.join(KINDS)}", "name one of these", code="figure_kind_unknown"
         )
-    about: dict[str, str | None] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(
-        kind, {}
-    )
-    if title:
-        about["Title"] = UNPRINTED.sub(" ", title)
+    date = {"svg": "Date", "pdf": "CreationDate"}.get(kind)
+    about: dict[str, str | None] = {} if date is None else {date: None}
+    about |= {"Title": UNPRINTED.sub(" ", title)} if title else {}
     sink = io.BytesIO()
     figure.savefig(sink, format=kind, dpi=dots_per_inch, metadata=about)
     return sink.getvalue()
