@@ -387,7 +387,8 @@ class Journal:
             reserved_usd=reserved if reserved > ROUNDING_USD else 0.0,
         )
         is_unused = time.monotonic() - self._granted_at > UNUSED_SECONDS  # another may wait for it
-        return replace(settled, leased_usd=settled.taken_usd) if is_unused else settled
+        least = min(settled.leased_usd, settled.taken_usd)
+        return replace(settled, leased_usd=least) if is_unused else settled
 
     def _keep(self, session: Session, account: Account, *, always: bool = False) -> None:
         if (always or account != self._account) and not store_account(

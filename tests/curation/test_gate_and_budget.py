@@ -320,6 +320,20 @@ def test_what_a_run_spent_is_the_same_after_an_upgrade(store: Store) -> None:
     assert spent(store, run_id) == pytest.approx(0.8)
 
 
+def test_an_answer_that_is_lost_and_still_reserved_leases_nothing_beyond_the_budget(
+    store: Store,
+) -> None:
+    """It counts twice until its reservation is freed; what was leased for that paid a call more."""
+    run_id = budget_of(store, 1.0, "one")
+    account, _ = lease(store, run_id, "one", Account(), 0.9)
+    account, _ = lease(
+        store, run_id, "one", replace(account, unanswered_usd=0.9, reserved_usd=0.6), 0.3
+    )
+    freed = replace(account, reserved_usd=0.0)
+    assert freed.short_by(0.1) == 0.0 < freed.short_by(0.3)
+    assert lease(store, run_id, "one", freed, 0.3)[0].short_by(0.3)
+
+
 def test_a_worker_waits_for_no_commit_of_another(postgres_store: Store) -> None:
     """The lock on the run's row that all workers updated was 8.6 s of waiting in one run."""
     run_id = budget_of(postgres_store, 1.0, "one", "two")

@@ -148,8 +148,9 @@ def test_answers_whose_body_never_arrived_are_counted(
         assert session.scalars(select(RunWorker.leased_usd)).all() == [pytest.approx(0.0)]
 
 
+@pytest.mark.parametrize("budget_usd", [0.006, 0.02])
 def test_a_budget_holds_where_no_body_ever_arrives(
-    sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
+    sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch, budget_usd: float
 ) -> None:
     """Each lost answer counts at its maximum price, so that the run pauses before it is spent."""
     monkeypatch.setattr("curation.providers.openai_server.BACKOFF_SECONDS", 0.01)
@@ -167,12 +168,12 @@ def test_a_budget_holds_where_no_body_ever_arrives(
         request.transport.abort()
 
     server.reply = cut
-    run_id = priced_run(sqlite_store, budget_usd=0.02)
+    run_id = priced_run(sqlite_store, budget_usd=budget_usd)
     result = curate(claimed_job(sqlite_store, run_id, patience_minutes=1)).as_json()
     assert result["paused"] and "budget" in result["reason"]
     with sqlite_store.read() as session:
         spent = get_run(session, run_id).spent_usd
-    assert 0.015 < spent <= 0.02
+    assert budget_usd - 0.005 < spent <= budget_usd
 
 
 def test_a_refused_connection_and_a_status_cost_nothing(
