@@ -81,22 +81,22 @@ def list_runs(
     ]
 
 
-def latest_funnel(session: Session, run_id: int) -> Funnel:
-    """The funnel of a run: at most MAX_ROUNDS counts old while it is at work, else of now."""
-    return _funnels(session, [get_run(session, run_id)], MAX_ROUNDS)[run_id]
+def latest_funnel(session: Session, run_id: int, rounds: int = MAX_ROUNDS) -> Funnel:
+    """The funnel of a run: at most `rounds` counts old while it is at work, else of now."""
+    kept = session.scalar(select(Run.counted).where(Run.id == run_id))
+    return _read(kept) if kept else _funnels(session, [get_run(session, run_id)], rounds)[run_id]
 
 
 def exact_funnel(session: Session, run_id: int) -> Funnel:
     """The funnel of a run as it is now: what is stored of one without workers, else counted."""
-    return _funnels(session, [get_run(session, run_id)], 0)[run_id]
+    return latest_funnel(session, run_id, 0)
 
 
 def _funnels(session: Session, runs: Sequence[Run], rounds: int) -> dict[int, Funnel]:
-    ids = [run.id for run in runs]
-    kept = select(Run.id, Run.counted).where(Run.id.in_(ids), Run.counted.is_not(None))
-    found = {run_id: _read(str(counted)) for run_id, counted in session.execute(kept)}
-    found |= _noted(session, ids, rounds)
-    return found | funnels(session, [run for run in runs if run.id not in found])
+    """The funnels of runs without a kept count."""
+    noted = _noted(session, [run.id for run in runs], rounds) if runs and rounds else {}
+    others = [run for run in runs if run.id not in noted]
+    return noted | funnels(session, others)
 
 
 def _read(counted: str) -> Funnel:
