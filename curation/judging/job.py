@@ -71,6 +71,7 @@ def judge_run(handle: JobHandle, run_id: int, judge: ItemJudge) -> RunJudged:
             get_run(session, run_id)
             judge_id = enrol(session, judge).id
             session.commit()
+        with handle.store.read() as session:
             return judge_id, *items_of_run(session, run_id, judge_id)
 
     judge_id, total, waiting = handle.patiently(begin)

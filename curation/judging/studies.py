@@ -173,10 +173,12 @@ def judge_study(handle: JobHandle, study_id: int, judge: ItemJudge) -> StudyJudg
                     )
             judge_id = enrol(session, judge).id
             guideline = current_guideline(session, study_id)
+            guideline_id = guideline.id
             if isinstance(judge, PaidJudge) and judge.guidelines is not None:
                 judge.guidelines = guideline.body
             session.commit()
-            return judge_id, guideline.id, *unjudged_items(session, study_id, judge_id)
+        with handle.store.read() as session:
+            return judge_id, guideline_id, *unjudged_items(session, study_id, judge_id)
 
     judge_id, guideline_id, total, waiting = handle.patiently(begin)
     counted = judge_all(

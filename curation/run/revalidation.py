@@ -143,6 +143,7 @@ def revalidate(handle: JobHandle, run_id: int, group_id: int | None) -> EditsJud
             with handle.store.write() as session:
                 judge_id = enrol(session, one).id
                 session.commit()
+            with handle.store.read() as session:
                 return judge_id, waiting_items(session, run_id, judge_id, group_id, checks=checks)
 
         judge_id, waiting = handle.patiently(begin)
