@@ -103,7 +103,7 @@ def the_app_opens_before_the_training(store: Store, folder: Path) -> str:
                 found = [job.pid for job in jobs if not job.config.get("estimate")]
                 return found[0] if found else None
 
-        pid = wait_for(training)
+        pid = wait_for(training, seconds=400)
         assert httpx.get(server.url).status_code == 200, "the training runs and the app answers"
         beside = psutil.Process(server.process.pid).children(recursive=True)
         assert any(each.pid == pid for each in beside)
