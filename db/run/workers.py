@@ -402,11 +402,12 @@ def lease_budget(
     ).one()
     if budget is None:
         return replace(account, leased_usd=account.taken_usd + wanted_usd), 0.0
-    room = max(account.leased_usd, budget - other - total)
-    free = max(0.0, budget - other - total - account.taken_usd)  # own slack included
+    room = budget - other - total
+    free = max(0.0, room - account.taken_usd)  # own slack included
     if free + ROUNDING_USD < least_usd:
         # a lost answer is spent while its reservation stands: both are not leased beyond the room
-        return replace(account, leased_usd=min(account.taken_usd, room)), held
+        most = max(account.leased_usd, room)
+        return replace(account, leased_usd=min(account.taken_usd, most)), held
     slice_usd = min(free, max(wanted_usd, free / (SLICES * (workers + 1))))
     return replace(account, leased_usd=account.taken_usd + slice_usd), held
 
